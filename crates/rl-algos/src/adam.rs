@@ -1,0 +1,146 @@
+//! Adam and AdamW on the flat parameter vector.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{Device, Tensor};
+use rl_core::schedule::Schedule;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{AlgoError, require};
+use crate::update::{PersistError, numbers, tensor_from};
+
+/// How weight decay enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdamKind {
+    /// `g ← g + wd·θ`: L2 regularisation, scaled like the gradient.   Kingma & Ba 2015
+    #[default]
+    Adam,
+    /// `θ ← θ − lr·wd·θ`: decoupled from the gradient's scale.   Loshchilov & Hutter 2019
+    Adamw,
+}
+
+/// The optimiser's settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamConfig {
+    /// Adam, or AdamW.
+    pub kind: AdamKind,
+    /// Step size, a number or a schedule over the run.
+    pub learning_rate: Schedule,
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the root of the second moment. Classic PPO uses 1e-5, most RLHF code 1e-8.
+    pub eps: f64,
+    /// Weight decay; how it acts is `kind`'s.
+    pub weight_decay: f64,
+}
+
+impl Default for AdamConfig {
+    fn default() -> Self {
+        Self {
+            kind: AdamKind::Adam,
+            learning_rate: Schedule::Constant(3e-4),
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-5,
+            weight_decay: 0.0,
+        }
+    }
+}
+
+impl AdamConfig {
+    /// # Errors
+    /// Names the first setting out of range.
+    pub fn validate(&self) -> Result<(), AlgoError> {
+        self.learning_rate.validate("optimizer.learning_rate")?;
+        require((0.0..1.0).contains(&self.beta1), "optimizer.beta1", "[0, 1)", self.beta1)?;
+        require((0.0..1.0).contains(&self.beta2), "optimizer.beta2", "[0, 1)", self.beta2)?;
+        require(self.eps > 0.0 && self.eps.is_finite(), "optimizer.eps", "(0, ∞)", self.eps)?;
+        require(
+            self.weight_decay >= 0.0 && self.weight_decay.is_finite(),
+            "optimizer.weight_decay",
+            "[0, ∞)",
+            self.weight_decay,
+        )
+    }
+}
+
+/// The optimiser's state: how many steps, and the two moments `[P]`.
+#[derive(Debug, Clone)]
+pub struct Adam {
+    config: AdamConfig,
+    /// Steps taken, `t`.
+    pub steps: u64,
+    /// First and second moment, once there has been a gradient.
+    pub moments: Option<(Tensor<1>, Tensor<1>)>,
+}
+
+impl Adam {
+    /// An optimiser that has not stepped yet.
+    pub fn new(config: AdamConfig) -> Self {
+        Self { config, steps: 0, moments: None }
+    }
+
+    /// θ after one step of size `learning_rate` along `grad`:
+    ///
+    /// ```text
+    /// m ← β₁·m + (1 − β₁)·g        m̂ = m / (1 − β₁ᵗ)
+    /// v ← β₂·v + (1 − β₂)·g²       v̂ = v / (1 − β₂ᵗ)       θ ← θ − lr·m̂ / (√v̂ + ε)
+    /// ```
+    /// Kingma & Ba 2015, algorithm 1; ε stands outside the root and after the bias correction, as
+    /// in PyTorch.
+    ///
+    /// # Shapes
+    /// `theta, grad: [P]` → `[P]`
+    pub fn step(&mut self, theta: Tensor<1>, grad: Tensor<1>, learning_rate: f64) -> Tensor<1> {
+        let AdamConfig { beta1, beta2, eps, weight_decay, kind, .. } = self.config;
+        let (theta, grad) = match kind {
+            _ if weight_decay == 0.0 => (theta, grad),
+            AdamKind::Adam => (theta.clone(), grad + theta * weight_decay),
+            AdamKind::Adamw => (theta * (1.0 - learning_rate * weight_decay), grad),
+        };
+        let (m, v) = self.moments.take().unwrap_or_else(|| (grad.zeros_like(), grad.zeros_like()));
+        self.steps += 1;
+        let m = m * beta1 + grad.clone() * (1.0 - beta1);
+        let v = v * beta2 + grad.square() * (1.0 - beta2);
+        let t = self.steps as f64;
+        let m_hat_scale = learning_rate / (1.0 - beta1.powf(t));
+        let v_hat_scale = 1.0 / (1.0 - beta2.powf(t));
+        let step = (m.clone() * m_hat_scale) / ((v.clone() * v_hat_scale).sqrt() + eps);
+        self.moments = Some((m, v));
+        theta - step
+    }
+
+    /// Adds the moments to a checkpoint.
+    pub fn save(&self, tensors: &mut BTreeMap<String, Vec<f32>>) {
+        if let Some((m, v)) = &self.moments {
+            tensors.insert("adam.m".into(), numbers(m));
+            tensors.insert("adam.v".into(), numbers(v));
+        }
+    }
+
+    /// Takes the moments back, after `steps` steps.
+    ///
+    /// # Errors
+    /// If steps were taken and a moment is missing or has not `parameters` numbers.
+    pub fn load(
+        &mut self,
+        steps: u64,
+        tensors: &BTreeMap<String, Vec<f32>>,
+        parameters: usize,
+        device: &Device,
+    ) -> Result<(), PersistError> {
+        self.steps = steps;
+        self.moments = match steps {
+            0 => None,
+            _ => Some((
+                tensor_from(tensors, "adam.m", parameters, device)?,
+                tensor_from(tensors, "adam.v", parameters, device)?,
+            )),
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! Reinforcement learning and preference-learning algorithms, one file each.
+//!
+//! Two seams are all they share: a [`Rollout`] (what was sampled) and an [`Update`] (what one step
+//! does with it). A collector makes rollouts ([`collect_env`]); an algorithm consumes them
+//! ([`ppo`]); [`run`] is the loop between the two.
+
+pub mod adam;
+pub mod checkpoint;
+pub mod collect_env;
+pub mod error;
+pub mod evaluate;
+pub mod normalize;
+pub mod ppo;
+pub mod rollout;
+pub mod run;
+pub mod update;
+
+pub use adam::{Adam, AdamConfig};
+pub use collect_env::{EnvCollector, Episodes};
+pub use error::{AlgoError, UpdateError};
+pub use evaluate::{Evaluation, evaluate};
+pub use ppo::{Ppo, PpoConfig, PpoReport};
+pub use rollout::Rollout;
+pub use update::{MetricSink, Persist, Report, Update};

@@ -1,0 +1,83 @@
+//! What was sampled: rows for the network, decisions for the loss.
+
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use rl_core::dist::Distribution;
+use rl_core::masked::{masked_mean, masked_standardise, standardise};
+use rl_models::Rows;
+
+/// `R` rows and `N` decisions sampled from π_old, all on the plain device.
+///
+/// In classic control a row is one observation and one decision (`N = R`). For a language model a
+/// row is a sequence and its decisions are the response's tokens.
+#[derive(Debug, Clone)]
+pub struct Rollout<O, D: Distribution> {
+    /// What the policy saw, `R` rows.
+    pub obs: O,
+    /// What it did, `N` actions.
+    pub actions: D::Event,
+    /// log π_old of each action, nats `[N]`.
+    pub log_prob_old: Tensor<1>,
+    /// V_old of each decision's state `[N]`.
+    pub value_old: Tensor<1>,
+    /// Â of each decision `[N]`, not normalised.
+    pub advantage: Tensor<1>,
+    /// What V should have said: advantage + value, before any normalisation `[N]`.
+    pub value_target: Tensor<1>,
+    /// Which decisions count `[N]`; `None` is all.
+    pub mask: Option<Tensor<1, Bool>>,
+}
+
+/// An index tensor `[n]` from host numbers.
+pub fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
+    let rows: Vec<i64> = rows.iter().map(|&r| r as i64).collect();
+    let n = rows.len();
+    Tensor::from_data(TensorData::new(rows, [n]), device)
+}
+
+impl<O: Rows, D: Distribution> Rollout<O, D> {
+    /// The number of decisions `N`.
+    pub fn decisions(&self) -> usize {
+        self.log_prob_old.dims()[0]
+    }
+
+    /// The decisions of the rows at `rows`, as an index `[rows·L]`.
+    pub fn decisions_of(&self, rows: &[usize]) -> Tensor<1, Int> {
+        let device = self.log_prob_old.device();
+        match self.decisions() / self.obs.rows() {
+            1 => indices(rows, &device),
+            l => indices(&rows.iter().flat_map(|r| r * l..(r + 1) * l).collect::<Vec<_>>(), &device),
+        }
+    }
+
+    /// The rollout's rows at `rows`, with all their decisions: a minibatch.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let index = self.decisions_of(rows);
+        Self {
+            obs: self.obs.select(indices(rows, &self.log_prob_old.device())),
+            actions: D::select(&self.actions, index.clone()),
+            log_prob_old: self.log_prob_old.clone().select(0, index.clone()),
+            value_old: self.value_old.clone().select(0, index.clone()),
+            advantage: self.advantage.clone().select(0, index.clone()),
+            value_target: self.value_target.clone().select(0, index.clone()),
+            mask: self.mask.clone().map(|mask| mask.select(0, index)),
+        }
+    }
+
+    /// The mean of `values` `[N]` over the decisions that count → `[1]`.
+    pub fn mean(&self, values: Tensor<1>) -> Tensor<1> {
+        match &self.mask {
+            None => values.mean(),
+            Some(mask) => masked_mean(values, mask),
+        }
+    }
+
+    /// The same rollout with advantages of mean 0 and standard deviation 1 over its decisions.
+    #[must_use]
+    pub fn standardised(mut self) -> Self {
+        self.advantage = match &self.mask {
+            None => standardise(self.advantage),
+            Some(mask) => masked_standardise(self.advantage, mask),
+        };
+        self
+    }
+}

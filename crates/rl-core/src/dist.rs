@@ -1,0 +1,95 @@
+//! N independent action laws: what every policy-gradient formula asks of a distribution.
+//!
+//! A law is always flat: `[N, P]` raw outputs of a network in, `[N]` numbers out. Callers reshape, and the rank of
+//! observations, sequences or batches never leaks into a formula.
+//!
+//! Randomness is an argument. [`Distribution::draw`] reads the raw outputs back once and takes its noise from `&mut R`
+//! on the host, so one seed picks the same actions on every device, and sampling costs no device generator.
+
+mod categorical;
+mod diag_gaussian;
+
+pub use categorical::Categorical;
+pub use diag_gaussian::DiagGaussian;
+
+use burn::tensor::{Device, Int, Tensor};
+use rand::Rng;
+
+/// N independent laws over actions, parameterised by the raw outputs `z: [N, P]` of a network.
+pub trait Distribution: Clone {
+    /// N actions: `Tensor<1, Int>` `[N]` or `Tensor<2>` `[N, D]`.
+    type Event: Clone;
+    /// One host number of an action: a `usize`, or an `f32` coordinate.
+    type Elem: Copy;
+
+    /// `log π(a_i)` of each decision, in nats (a log-density for continuous actions).
+    ///
+    /// # Shapes
+    /// `event: [N]` or `[N, D]` → `[N]`
+    fn log_prob(&self, event: &Self::Event) -> Tensor<1>;
+
+    /// `H(π_i) = −E_{a∼π_i} log π_i(a)`, in nats. The differential entropy of a density may be negative.
+    ///
+    /// # Shapes
+    /// → `[N]`
+    fn entropy(&self) -> Tensor<1>;
+
+    /// `KL(self ‖ other) = E_{a∼self} [log self(a) − log other(a)]`, exact, in nats, never negative.
+    ///
+    /// # Shapes
+    /// → `[N]`
+    fn kl(&self, other: &Self) -> Tensor<1>;
+
+    /// The raw outputs z, `[N, P]`, as they came (on the tape if they were).
+    fn params(&self) -> Tensor<2>;
+
+    /// The law of the same family with other raw outputs, `[N, P]`.
+    #[must_use]
+    fn with_params(&self, params: Tensor<2>) -> Self;
+
+    /// `F_z·dz` of each decision, with `F_z = E_{a∼π} [∇_z log π(a) ∇_z log π(a)ᵀ]` the Fisher matrix in the raw
+    /// outputs: the middle factor of the Gauss–Newton product `Jᵀ F_z J v` of natural gradient and TRPO.
+    ///
+    /// F_z is also the Hessian of `KL(π_z ‖ π_{z+dz})` at `dz = 0`.   Schulman 2015, appendix C.1
+    ///
+    /// # Shapes
+    /// `dz: [N, P]` → `[N, P]`, off the tape
+    fn fisher_vec(&self, dz: Tensor<2>) -> Tensor<2>;
+
+    /// The most probable action of each decision.
+    fn mode(&self) -> Self::Event;
+
+    /// Draws one action per decision and appends it and its log-probability.
+    ///
+    /// One read-back of the raw outputs; everything else happens on the host in `f64`. Appends N·(numbers per action)
+    /// to `actions` and N to `log_probs`: the log-probability is that of the numbers appended, as rounded.
+    fn draw<R: Rng + ?Sized>(&self, rng: &mut R, actions: &mut Vec<Self::Elem>, log_probs: &mut Vec<f32>);
+
+    /// The actions of `rows` decisions as an event on `device`: the inverse of [`elems`](Self::elems).
+    ///
+    /// # Panics
+    /// If `elems` does not divide into `rows` actions.
+    fn event(elems: &[Self::Elem], rows: usize, device: &Device) -> Self::Event;
+
+    /// The host numbers of an event, row after row. One read-back.
+    fn elems(event: &Self::Event) -> Vec<Self::Elem>;
+
+    /// The actions of the decisions at `rows`, in that order.
+    ///
+    /// # Shapes
+    /// `rows: [n]`, each in `0..N` → n actions
+    fn select(event: &Self::Event, rows: Tensor<1, Int>) -> Self::Event;
+
+    /// Draws one action per decision, as an event on the device of the raw outputs (off the tape).
+    fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> Self::Event {
+        let params = self.params().inner();
+        let (mut actions, mut log_probs) = (Vec::new(), Vec::new());
+        self.draw(rng, &mut actions, &mut log_probs);
+        Self::event(&actions, params.dims()[0], &params.device())
+    }
+}
+
+/// Every number of a tensor on the host in double precision: one read-back.
+fn read<const D: usize>(tensor: &Tensor<D>) -> Vec<f64> {
+    tensor.clone().inner().try_into_vec_as::<f64>().expect("a computed tensor can be read back")
+}

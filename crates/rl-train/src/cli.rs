@@ -1,0 +1,116 @@
+//! The command line, as data.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use toml::{Table, Value};
+
+use crate::config::assignment::assign;
+use crate::config::error::ConfigError;
+
+/// Trains, evaluates and resumes reinforcement-learning runs.
+#[derive(Debug, Parser)]
+#[command(name = "rl-train", version, after_help = "Without a config, `rl-train train` balances a pole: ppo-cart-pole.")]
+pub struct Flags {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Train a policy and evaluate it
+    Train(TrainArgs),
+    /// Evaluate the policy of a run
+    Eval(EvalArgs),
+    /// List algorithms, environments, devices and configs
+    List,
+    /// Measure environment steps per CPU second, and where the time goes
+    Bench(BenchArgs),
+}
+
+/// `rl-train train`.
+#[derive(Debug, Args)]
+pub struct TrainArgs {
+    /// A run file, or the name of a shipped config (see `rl-train list`)
+    #[arg(value_name = "CONFIG.toml | NAME")]
+    pub config: Option<String>,
+    /// What to change in it
+    #[command(flatten)]
+    pub changes: Changes,
+    /// The run's folder [default: runs/NAME-seedN-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with an interrupted run, as if it had not been
+    #[arg(long, value_name = "RUN")]
+    pub resume: Option<PathBuf>,
+}
+
+/// `rl-train eval`.
+#[derive(Debug, Args)]
+pub struct EvalArgs {
+    /// The run's folder, or its name in runs/
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Episodes [default: the run's `eval.episodes`]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub episodes: Option<u64>,
+    /// Seed of the environments [default: the run's `eval.seed`]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Where tensors live [default: the run's]
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+}
+
+/// `rl-train bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// A run file, or the name of a shipped config
+    #[arg(value_name = "CONFIG.toml | NAME")]
+    pub config: Option<String>,
+    /// What to change in it
+    #[command(flatten)]
+    pub changes: Changes,
+    /// Seconds for the whole loop; its parts take as long again, together
+    #[arg(long, default_value_t = 5.0)]
+    pub seconds: f64,
+}
+
+/// Changes to a run file.
+#[derive(Debug, Args)]
+pub struct Changes {
+    /// Where tensors live: flex, ndarray, wgpu or cuda
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Change a setting, such as `algo.gamma=0.98`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The seed of everything random in the run
+    #[arg(long, value_parser = clap::value_parser!(i64).range(0..))]
+    pub seed: Option<i64>,
+}
+
+impl Changes {
+    /// Makes the changes: `--set` in order, then `--device` and `--seed`.
+    ///
+    /// # Errors
+    /// If a `--set` is no assignment.
+    pub fn apply(&self, tree: &mut Table) -> Result<(), ConfigError> {
+        self.set.iter().try_for_each(|text| assign(tree, text))?;
+        if let Some(device) = &self.device {
+            tree.insert("device".into(), Value::String(device.clone()));
+        }
+        if let Some(seed) = self.seed {
+            tree.insert("seed".into(), Value::Integer(seed));
+        }
+        Ok(())
+    }
+
+    /// The first option given, if any.
+    pub fn given(&self) -> Option<&'static str> {
+        let options = [("--set", !self.set.is_empty()), ("--device", self.device.is_some()), ("--seed", self.seed.is_some())];
+        options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+}

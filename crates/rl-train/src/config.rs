@@ -1,0 +1,328 @@
+//! The run file: everything a run depends on, as checked data.
+//!
+//! A file becomes a tree of TOML, `--set` changes the tree, the tree becomes a [`RunConfig`], and
+//! [`RunConfig::validate`] refuses what cannot work. Nothing else about a run can be set, so the
+//! resolved config in a run's folder is the run.
+
+pub mod assignment;
+pub mod error;
+pub mod nearest;
+pub mod reader;
+pub mod shipped;
+
+use rl_algos::PpoConfig;
+use rl_models::{Activation, Kernels, MlpConfig};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::world::TaskKind;
+use error::ConfigError;
+use reader::{Mistake, Misread, OFF, read};
+
+/// A run, resolved: no setting is left open.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunConfig {
+    /// Decides everything random in the run.
+    pub seed: u64,
+    /// Where tensors live.
+    pub device: String,
+    /// Environment steps; the run makes as many whole rollouts as fit.
+    pub total_steps: u64,
+    /// What is to be learnt.
+    pub task: TaskConfig,
+    /// What learns it.
+    pub model: ModelConfig,
+    /// How.
+    pub algo: AlgoConfig,
+    /// What the learner sees of observations and rewards.
+    pub normalize: NormalizeConfig,
+    /// How the result is measured.
+    pub eval: EvalConfig,
+    /// How the run survives interruption.
+    pub checkpoint: CheckpointConfig,
+}
+
+/// The run file as it is written; `algo` is read once its kind is known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunFile {
+    #[serde(default = "one")]
+    seed: u64,
+    #[serde(default = "flex")]
+    device: String,
+    total_steps: u64,
+    task: TaskConfig,
+    #[serde(default)]
+    model: ModelConfig,
+    algo: Table,
+    #[serde(default)]
+    normalize: NormalizeConfig,
+    #[serde(default)]
+    eval: EvalConfig,
+    #[serde(default)]
+    checkpoint: CheckpointConfig,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn flex() -> String {
+    "flex".into()
+}
+
+fn eight() -> usize {
+    8
+}
+
+/// `[task]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskConfig {
+    /// The environment.
+    pub kind: TaskKind,
+    /// How many of it run side by side.
+    #[serde(default = "eight")]
+    pub envs: usize,
+}
+
+/// Whether policy and value share their hidden layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// Two networks.
+    #[default]
+    Separate,
+    /// One trunk under two heads.
+    Shared,
+}
+
+/// `[model]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Units of each hidden layer.
+    pub hidden: Vec<usize>,
+    /// The non-linearity after each hidden layer.
+    pub activation: Activation,
+    /// Probability of dropping a hidden unit in training passes.
+    pub dropout: f64,
+    /// Whether policy and value share their hidden layers.
+    pub layout: Layout,
+    /// First log σ of a continuous policy.
+    pub log_std_init: f64,
+    /// Lowest log σ of a continuous policy.
+    pub log_std_min: f64,
+    /// Highest log σ of a continuous policy.
+    pub log_std_max: f64,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        let MlpConfig { hidden, activation, dropout, .. } = MlpConfig::default();
+        let (log_std_init, log_std_min, log_std_max) = (0.0, -5.0, 2.0);
+        Self { hidden, activation, dropout, layout: Layout::Separate, log_std_init, log_std_min, log_std_max }
+    }
+}
+
+impl ModelConfig {
+    /// The network's shape, run by `kernels`.
+    pub fn mlp(&self, kernels: Kernels) -> MlpConfig {
+        MlpConfig { hidden: self.hidden.clone(), activation: self.activation, dropout: self.dropout, kernels }
+    }
+}
+
+/// `[algo]`: one kind, and that kind's settings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AlgoConfig {
+    /// Proximal policy optimisation.
+    Ppo(PpoConfig),
+}
+
+/// The kinds of `[algo]`, with what they are.
+pub const ALGORITHMS: &[(&str, &str)] = &[("ppo", "proximal policy optimisation: clip, KL penalty, or both")];
+const ALGORITHM_NAMES: &[&str] = &["ppo"];
+
+impl AlgoConfig {
+    fn from_table(mut table: Table) -> Result<Self, ConfigError> {
+        let root = Value::Table(table.clone());
+        let misread = |mistake, path: &[&str]| {
+            let path = path.iter().map(|key| key.to_string()).collect();
+            ConfigError::misread(Misread { path, mistake }, &root, &["algo"])
+        };
+        let kind = table.remove("kind").ok_or_else(|| misread(Mistake::MissingKey("kind"), &[]))?;
+        let settings = Value::Table(table);
+        match kind.as_str() {
+            Some("ppo") => read(&settings).map(Self::Ppo).map_err(|e| ConfigError::misread(e, &root, &["algo"])),
+            _ => Err(misread(Mistake::UnknownChoice { known: ALGORITHM_NAMES }, &["kind"])),
+        }
+    }
+
+    /// Its name in `kind`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ppo(_) => "ppo",
+        }
+    }
+
+    /// Steps of each environment between two updates.
+    pub fn rollout_steps(&self) -> usize {
+        match self {
+            Self::Ppo(ppo) => ppo.rollout_steps,
+        }
+    }
+}
+
+/// `[normalize]`: absent is off.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NormalizeConfig {
+    /// Standardise observations, and clip them to ± this many standard deviations.
+    pub obs_clip: Option<f64>,
+    /// Divide rewards by the standard deviation of the discounted return, and clip them to ± this.
+    pub reward_clip: Option<f64>,
+}
+
+/// `[eval]`: greedy episodes of a frozen policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvalConfig {
+    /// Environment steps between evaluations; 0 evaluates only at the end.
+    pub every_steps: u64,
+    /// Episodes of one evaluation.
+    pub episodes: usize,
+    /// Seed of the evaluation's environments. The same for every training seed, so that all face the
+    /// same episodes; far from the seeds people train with, so that none has trained on them.
+    pub seed: u64,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { every_steps: 0, episodes: 20, seed: 1_000_000 }
+    }
+}
+
+/// `[checkpoint]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointConfig {
+    /// Updates between two checkpoints.
+    pub every_updates: u64,
+    /// How many of the last checkpoints stay.
+    pub keep: usize,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        Self { every_updates: 50, keep: 2 }
+    }
+}
+
+impl RunConfig {
+    /// The config of a tree, checked.
+    ///
+    /// # Errors
+    /// The first thing that cannot work.
+    pub fn from_tree(tree: Table) -> Result<Self, ConfigError> {
+        let root = Value::Table(tree);
+        let file: RunFile = read(&root).map_err(|error| ConfigError::misread(error, &root, &[]))?;
+        let RunFile { seed, device, total_steps, task, model, algo, normalize, eval, checkpoint } = file;
+        let algo = AlgoConfig::from_table(algo)?;
+        let config = Self { seed, device, total_steps, task, model, algo, normalize, eval, checkpoint };
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let Self { task, model, normalize, eval, checkpoint, .. } = self;
+        let positive = |key, got: f64| in_range(key, "(0, ∞)", got, got > 0.0 && got.is_finite());
+        let counted = |key, got: f64| in_range(key, "[1, ∞)", got, got >= 1.0);
+        in_range("task.envs", "[1, 65536]", task.envs as f64, (1..=65_536).contains(&task.envs))?;
+        for &units in &model.hidden {
+            in_range("model.hidden", "[1, 65536] in each layer", units as f64, (1..=65_536).contains(&units))?;
+        }
+        in_range("model.dropout", "[0, 1)", model.dropout, (0.0..1.0).contains(&model.dropout))?;
+        let (low, high) = (model.log_std_min, model.log_std_max);
+        in_range("model.log_std_min", "[-20, log_std_max)", low, (-20.0..high).contains(&low))?;
+        in_range("model.log_std_max", "(log_std_min, 20]", high, high <= 20.0)?;
+        let init = model.log_std_init;
+        in_range("model.log_std_init", "[log_std_min, log_std_max]", init, (low..=high).contains(&init))?;
+        if model.layout == Layout::Shared && model.hidden.is_empty() {
+            return Err(ConfigError::NothingShared);
+        }
+        normalize.obs_clip.map_or(Ok(()), |clip| positive("normalize.obs_clip", clip))?;
+        normalize.reward_clip.map_or(Ok(()), |clip| positive("normalize.reward_clip", clip))?;
+        counted("eval.episodes", eval.episodes as f64)?;
+        counted("checkpoint.every_updates", checkpoint.every_updates as f64)?;
+        counted("checkpoint.keep", checkpoint.keep as f64)?;
+        match &self.algo {
+            AlgoConfig::Ppo(ppo) => ppo.validate(task.envs)?,
+        }
+        if self.updates() == 0 {
+            let (envs, steps) = (task.envs, self.algo.rollout_steps());
+            let (total, rollout) = (self.total_steps, self.rollout());
+            return Err(ConfigError::TooShort { total, rollout, envs, steps });
+        }
+        Ok(())
+    }
+
+    /// Environment steps per update.
+    pub fn rollout(&self) -> u64 {
+        (self.task.envs * self.algo.rollout_steps()) as u64
+    }
+
+    /// Updates of the whole run.
+    pub fn updates(&self) -> u64 {
+        self.total_steps / self.rollout()
+    }
+
+    /// The run file that gives exactly this config.
+    pub fn resolved(&self) -> String {
+        let tree = serde_json::to_value(self).expect("a config is plain data");
+        toml::to_string(&without_null(tree)).expect("a config is plain data")
+    }
+}
+
+/// TOML has no null: an optional setting that is off says so.
+fn without_null(value: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Value::String(OFF.into()),
+        Json::Bool(truth) => Value::Boolean(truth),
+        Json::String(text) => Value::String(text),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Integer(whole),
+            None => Value::Float(number.as_f64().expect("a JSON number is an f64")),
+        },
+        Json::Array(items) => Value::Array(items.into_iter().map(without_null).collect()),
+        Json::Object(map) => Value::Table(map.into_iter().map(|(key, value)| (key, without_null(value))).collect()),
+    }
+}
+
+fn in_range(key: &'static str, range: &'static str, got: f64, ok: bool) -> Result<(), ConfigError> {
+    if ok { Ok(()) } else { Err(ConfigError::OutOfRange { key, range, got }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resolved_file_of_every_shipped_config_gives_the_same_config() {
+        for (name, text) in shipped::CONFIGS {
+            let config = RunConfig::from_tree(text.parse().unwrap()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let again = RunConfig::from_tree(config.resolved().parse().unwrap()).unwrap();
+            assert_eq!(config, again, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_switched_off_stays_off_in_the_resolved_file() {
+        let text = "total_steps = 1000\n[task]\nkind = \"cart_pole\"\nenvs = 1\n[algo]\nkind = \"ppo\"\nclip = \"off\"\n";
+        let config = RunConfig::from_tree(text.parse().unwrap()).unwrap();
+        let again = RunConfig::from_tree(config.resolved().parse().unwrap()).unwrap();
+        let AlgoConfig::Ppo(ppo) = again.algo;
+        assert_eq!(ppo.clip, None);
+    }
+}

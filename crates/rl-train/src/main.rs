@@ -1,0 +1,55 @@
+//! `rl-train`: trains, evaluates and resumes runs. The composition root: the only crate that names a
+//! backend, reads run files and writes run folders.
+//!
+//! Exit codes: 0 done; 1 the run failed; 2 the command line or the run file cannot work; 130 the run
+//! was interrupted and saved.
+
+mod assemble;
+mod bench;
+mod cli;
+mod config;
+mod device;
+mod eval;
+mod interrupt;
+mod list;
+mod metrics;
+mod process;
+mod progress;
+mod run_folder;
+mod session;
+mod train;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Flags, Verb};
+use config::error::ConfigError;
+
+/// How a command ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it was asked to.
+    Done,
+    /// It was told to stop, and saved where it was.
+    Interrupted,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Flags::parse().verb {
+        Verb::Train(args) => train::train(&args),
+        Verb::Eval(args) => eval::eval(&args),
+        Verb::List => list::list(),
+        Verb::Bench(args) => bench::bench(&args),
+    };
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            let usage = error.downcast_ref::<ConfigError>().is_some();
+            ExitCode::from(if usage { 2 } else { 1 })
+        }
+    }
+}

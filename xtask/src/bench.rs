@@ -1,0 +1,19 @@
+//! `cargo xtask bench`: the benches of the crates, then `rl-train bench`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::{cargo, root, succeeds, train};
+
+/// Runs every bench target, if there is one, and becomes `rl-train bench ARGS`.
+pub fn run(args: &[OsString]) -> Result<ExitCode> {
+    let crates = fs::read_dir(root().join("crates"))?;
+    let has_benches = crates.flatten().any(|entry| entry.path().join("benches").is_dir());
+    if has_benches && !succeeds(cargo("bench").args(["--workspace", "--bench", "*"]))? {
+        return Ok(ExitCode::FAILURE);
+    }
+    train::run("bench", args)
+}
