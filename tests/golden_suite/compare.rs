@@ -63,17 +63,21 @@ pub trait AnswerNumbers {
     fn numbers(self) -> Vec<f64>;
 }
 
-impl<F: Real> AnswerNumbers for F {
-    fn numbers(self) -> Vec<f64> {
-        vec![self.to_f64()]
-    }
+macro_rules! one_number {
+    ($($type:ty),*) => {$(
+        impl AnswerNumbers for $type {
+            fn numbers(self) -> Vec<f64> {
+                vec![self as f64]
+            }
+        }
+    )*};
 }
+one_number!(f32, f64, usize);
 
-impl AnswerNumbers for usize {
-    fn numbers(self) -> Vec<f64> {
-        vec![self as f64]
-    }
-}
+/// `f32` or `f64`: the precision of a host function under test.
+pub trait Scalar: Real + AnswerNumbers {}
+impl Scalar for f32 {}
+impl Scalar for f64 {}
 
 impl<T: AnswerNumbers> AnswerNumbers for Vec<T> {
     fn numbers(self) -> Vec<f64> {

@@ -4,7 +4,7 @@ use rl_core::End;
 use rl_core::group;
 use rl_core::real::Real;
 
-use crate::compare::{Answers, answers};
+use crate::compare::{Answers, Scalar, answers};
 use crate::suite::{Formula::Host, Formulas};
 use crate::vectors::{Inputs, transposed};
 
@@ -26,7 +26,7 @@ fn ends<F: Real>(x: &Inputs) -> Vec<Vec<End<F>>> {
     x.columns("final_values").into_iter().enumerate().map(stream).collect()
 }
 
-fn gae<F: Real>(x: &Inputs) -> Answers {
+fn gae<F: Scalar>(x: &Inputs) -> Answers {
     let (rewards, values, ends) = (x.columns::<F>("rewards"), x.columns("values"), ends(x));
     let (last_values, gamma, lambda) = (x.numbers("last_values"), x.real("gamma"), x.real("lambda"));
     let stream =
@@ -36,7 +36,7 @@ fn gae<F: Real>(x: &Inputs) -> Answers {
     answers().with("advantages", transposed(&advantages)).with("returns", transposed(&targets))
 }
 
-fn discounted_returns<F: Real>(x: &Inputs) -> Answers {
+fn discounted_returns<F: Scalar>(x: &Inputs) -> Answers {
     let (rewards, ends) = (x.columns::<F>("rewards"), ends(x));
     let (last_values, gamma) = (x.numbers("last_values"), x.real("gamma"));
     let stream =
@@ -45,7 +45,7 @@ fn discounted_returns<F: Real>(x: &Inputs) -> Answers {
     answers().with("returns", transposed(&returns))
 }
 
-fn group_advantages<F: Real>(x: &Inputs) -> Answers {
+fn group_advantages<F: Scalar>(x: &Inputs) -> Answers {
     let (rewards, size) = (x.numbers::<F>("rewards"), x.list("rewards").shape[1]);
     answers()
         .with("grpo", group::grpo(&rewards, size))

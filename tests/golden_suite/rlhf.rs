@@ -7,12 +7,11 @@ use rl_core::grpo::{
 };
 use rl_core::kl::KlEstimator;
 use rl_core::preference::{accuracy, bradley_terry, bradley_terry_with_margin, centring, preference_prob};
-use rl_core::real::Real;
 use rl_core::tilt::{objective, tilt};
 use rl_core::token_log_prob::{mean_log_prob, next_token_laws, sequence_log_prob, token_log_probs};
 use rl_core::token_reward::{ShapedRewards, shaped_rewards};
 
-use crate::compare::{Answers, answers};
+use crate::compare::{Answers, Scalar, answers};
 use crate::on_device::{TensorInputs, gradient, gradients};
 use crate::suite::{
     Formula::{Host, HostDouble, Tensors},
@@ -28,7 +27,7 @@ pub const FORMULAS: Formulas = &[
     ("grpo_loss", Tensors(grpo_loss)),
 ];
 
-fn rlhf_reward_shaping<F: Real>(x: &Inputs) -> Answers {
+fn rlhf_reward_shaping<F: Scalar>(x: &Inputs) -> Answers {
     let estimator = match x.word("kl_estimator") {
         "k1" => KlEstimator::K1,
         "k2" => KlEstimator::K2,

@@ -1,10 +1,9 @@
 //! Whitening, and running means.
 
-use rl_core::real::Real;
 use rl_core::running::RunningMeanStd;
 use rl_core::whiten::{Variance, moments, whiten, whiten_keeping_mean};
 
-use crate::compare::{Answers, answers};
+use crate::compare::{Answers, Scalar, answers};
 use crate::suite::{Formula::Host, Formulas};
 use crate::vectors::Inputs;
 
@@ -14,7 +13,7 @@ pub const FORMULAS: Formulas = &[
 ];
 
 /// Masked positions are not compared: the file holds zeros there whatever a library does.
-fn whitening<F: Real>(x: &Inputs) -> Answers {
+fn whitening<F: Scalar>(x: &Inputs) -> Answers {
     let values = x.numbers::<F>("values");
     let mask = if x.has("mask") { x.flags("mask") } else { vec![true; values.len()] };
     let variance = if x.flag("unbiased") { Variance::Unbiased } else { Variance::Biased };
@@ -27,7 +26,7 @@ fn whitening<F: Real>(x: &Inputs) -> Answers {
 }
 
 /// Statistics after each batch, and rows normalised by the last.
-fn running_mean_std<F: Real>(x: &Inputs) -> Answers {
+fn running_mean_std<F: Scalar>(x: &Inputs) -> Answers {
     let dims = x.list("batches").shape[2];
     let mut stats = RunningMeanStd::with_prior_count(dims, x.number("epsilon"));
     let (mut means, mut variances, mut counts) = (vec![], vec![], vec![]);

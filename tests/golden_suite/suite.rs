@@ -181,6 +181,9 @@ fn run_file(path: &Path, name: &str, subjects: &[Formulas]) -> Result<FileReport
     let cases = Vec::<Case>::deserialize(&file["cases"]).map_err(|error| error.to_string())?;
     report.not_in_f32 = cases.iter().filter(|case| !case.f32_representable).count();
     report.run_cases(&cases, *formula);
+    if report.compared == 0 && report.faults.is_empty() {
+        report.faults.push(format!("{name}: nothing was compared (is there a device?)"));
+    }
     Ok(report)
 }
 

@@ -57,6 +57,7 @@ proptest! {
             let p = categorical(&z, &device);
             let surprise = numbers((p.probs() * p.log_probs()).sum_dim(1).neg());
             prop_assert!(close(&numbers(p.entropy()), &surprise, 1e-13));
+            prop_assert!(close(&numbers(p.mean_entropy()), &numbers(p.entropy().mean()), 1e-14));
         }
     }
 
@@ -196,7 +197,10 @@ fn sampling_frequencies_match_probabilities() {
             let expected = p * rows as f64;
             chi_squared += if expected > 0.0 { (count - expected).powi(2) / expected } else { count };
         }
-        assert!(chi_squared < 16.3, "{name}: χ² = {chi_squared} on 3 degrees of freedom (0.1 % lies above 16.3)");
+        assert!(
+            chi_squared < 16.3,
+            "{name}: χ² = {chi_squared} on 3 degrees of freedom (0.1 % lies above 16.3)"
+        );
     }
 }
 

@@ -7,10 +7,13 @@ use rl_core::grpo::{TokenLogProbs, TokenLoss, mean_over_budget, mean_over_sequen
 use rl_core::kl::{KlEstimator, k1, k2, k3};
 use rl_core::masked::{masked_mean, masked_var, row_means, row_sums};
 use rl_core::preference::{
-    PairLogProb, apo_down, apo_zero, batch_kl, bco_pair, bradley_terry, bradley_terry_with_margin, cdpo, centring, dpo,
-    exo_pair, hinge, implicit_reward, ipo, ipo_norm, kto_pair, log_sigmoid, nca_pair, preference_prob, robust, sppo_hard,
+    PairLogProb, apo_down, apo_zero, batch_kl, bco_pair, bradley_terry, bradley_terry_with_margin, cdpo,
+    centring, dpo, exo_pair, hinge, implicit_reward, ipo, ipo_norm, kto_pair, log_sigmoid, nca_pair,
+    preference_prob, robust, sppo_hard,
 };
-use rl_core::surrogate::{clipped, clipped_between, importance_weighted, kl_penalised, ratio, score_function};
+use rl_core::surrogate::{
+    clipped, clipped_between, importance_weighted, kl_penalised, ratio, score_function,
+};
 use rl_core::token_log_prob::{mean_log_prob, next_token_laws, sequence_log_prob, token_log_probs};
 use rl_core::value_loss::{clipped_max, clipped_sb3, squared};
 use rl_tests::{check_gradient, devices, gradient, tensor};
@@ -32,7 +35,10 @@ const DPO_FAMILY: [(&str, Loss); 11] = [
     ("robust", |p, r| robust(p, r, 0.3, 0.1)),
     ("ipo", |p, r| ipo(p, r, 0.3)),
     ("ipo_norm", |p, r| {
-        let lengths = PairLogProb::new(p.chosen.clone().inner().full_like(3.0), p.chosen.clone().inner().full_like(7.0));
+        let lengths = PairLogProb::new(
+            p.chosen.clone().inner().full_like(3.0),
+            p.chosen.clone().inner().full_like(7.0),
+        );
         ipo_norm(p, r, lengths, 0.3)
     }),
     ("exo_pair", |p, r| exo_pair(p, r, 0.3, 0.1)),
@@ -53,6 +59,7 @@ proptest! {
             let event = Categorical::event(&actions, 2, &device);
             check_gradient(|z| Categorical::new(z).log_prob(&event), &z);
             check_gradient(|z| Categorical::new(z).entropy(), &z);
+            check_gradient(|z| Categorical::new(z).mean_entropy(), &z);
             check_gradient(|z| Categorical::new(z).kl(&q), &z);
             check_gradient(|z| q.kl(&Categorical::new(z)), &z);
             check_gradient(|z| Categorical::new(z.clone()).kl(&Categorical::new(z * 0.5 + 0.1)), &z);

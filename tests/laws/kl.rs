@@ -33,7 +33,12 @@ fn every_log_prob(z: Tensor<2>) -> Tensor<1> {
 }
 
 /// The expected gradient over a ∼ π of `loss(log π(a), log π_ref(a))`, the sampling probabilities being constants.
-fn expected_gradient(z: &[f64], z_ref: &[f64], device: &Device, loss: impl Fn(Tensor<1>, Tensor<1>) -> Tensor<1>) -> Vec<f64> {
+fn expected_gradient(
+    z: &[f64],
+    z_ref: &[f64],
+    device: &Device,
+    loss: impl Fn(Tensor<1>, Tensor<1>) -> Tensor<1>,
+) -> Vec<f64> {
     let weights = law(z, device).probs().reshape([ACTIONS]);
     let log_ref = every_log_prob(row(z_ref, device));
     gradient(|z| loss(every_log_prob(z), log_ref.clone()) * weights.clone(), &row(z, device))

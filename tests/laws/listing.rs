@@ -45,7 +45,10 @@ fn the_probabilities_of_the_sampled_actions_alone_are_not_a_kl() {
         let (log_old, log_new) = (numbers(old.log_prob(&taken))[0], numbers(new.log_prob(&taken))[0]);
         let listing = log_old.exp() * (log_old - log_new);
         assert!(listing < 0.0, "{name}: no divergence is negative, but this is {listing}");
-        assert!(numbers(exact_kl_mean(&old, &new))[0] > 0.0, "{name}: the whole distribution gives a divergence");
+        assert!(
+            numbers(exact_kl_mean(&old, &new))[0] > 0.0,
+            "{name}: the whole distribution gives a divergence"
+        );
     }
 }
 

@@ -3,7 +3,9 @@
 use burn::tensor::{Bool, Device, Tensor};
 use proptest::prelude::*;
 use rl_core::grpo::{TokenLogProbs, TokenLoss, mean_over_budget, mean_over_sequences, mean_over_tokens};
-use rl_core::masked::{keep, masked_mean, masked_standardise, masked_sum, masked_var, row_means, row_sums, standardise};
+use rl_core::masked::{
+    keep, masked_mean, masked_standardise, masked_sum, masked_var, row_means, row_sums, standardise,
+};
 use rl_core::surrogate::ratio_of;
 use rl_core::token_log_prob::sequence_log_prob;
 use rl_tests::{devices, gradient, numbers, tensor};

@@ -3,8 +3,8 @@
 use burn::tensor::{Device, Tensor};
 use proptest::prelude::*;
 use rl_core::preference::{
-    PairLogProb, accuracy, bco_pair, bradley_terry, cdpo, dpo, exo_pair, hinge, implicit_reward, ipo, preference_prob,
-    robust, sppo_hard, tie_fraction,
+    PairLogProb, accuracy, bco_pair, bradley_terry, cdpo, dpo, exo_pair, hinge, implicit_reward, ipo,
+    preference_prob, robust, sppo_hard, tie_fraction,
 };
 use rl_tests::{devices, gradient, numbers, tensor};
 

@@ -3,7 +3,9 @@
 use burn::tensor::{Device, Tensor};
 use proptest::prelude::*;
 use rl_core::dist::{Categorical, Distribution};
-use rl_core::surrogate::{clipped, clipped_between, importance_weighted, kl_penalised, ratio, ratio_of, score_function};
+use rl_core::surrogate::{
+    clipped, clipped_between, importance_weighted, kl_penalised, ratio, ratio_of, score_function,
+};
 use rl_tests::{devices, gradient, numbers, tensor};
 
 fn close(a: &[f64], b: &[f64], tolerance: f64) -> bool {
@@ -55,7 +57,7 @@ proptest! {
         low in 0.01..0.9, high in 0.01..0.9)
     {
         let rho = f64::exp(log_ratio);
-        let want = (rho * advantage).min(rho.clamp(1.0 - low, 1.0 + high) * advantage);
+        let want = f64::min(rho * advantage, rho.clamp(1.0 - low, 1.0 + high) * advantage);
         for (_, device) in devices() {
             let got = clipped_between(number(rho, &device), number(advantage, &device), low, high);
             prop_assert!((numbers(got)[0] - want).abs() < 1e-13);

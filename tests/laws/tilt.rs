@@ -49,9 +49,9 @@ proptest! {
     #[test]
     fn what_a_policy_misses_is_beta_times_its_kl_to_the_tilt(world in world()) {
         let World { reference, rewards, policy, beta } = world;
+        // Rewards differ by up to 10: a smaller β makes subnormal probabilities, whose logarithms lack digits.
+        let beta = beta.max(0.02);
         let best = tilt(&reference, &rewards, beta);
-        // A subnormal probability has lost its digits, and its logarithm with them.
-        prop_assume!(best.policy.iter().all(|p| p.is_normal()));
         let missed = best.value - objective(&policy, &reference, &rewards, beta);
         assert_near(missed, beta * kl(&policy, &best.policy), 1e-9 * (1.0 + beta));
     }

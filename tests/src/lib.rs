@@ -14,6 +14,7 @@ static CHOSEN: LazyLock<Option<String>> =
 /// otherwise every CPU backend that is compiled in. With `BURN_DEVICE=wgpu` on a machine without a graphics adapter
 /// there is none, and a line on standard error says so.
 #[must_use]
+#[allow(deprecated)] // burn will drop ndarray; while it is here, it is tested
 pub fn devices() -> Vec<(&'static str, Device)> {
     match CHOSEN.as_deref() {
         #[cfg(feature = "wgpu")]

@@ -65,10 +65,14 @@ impl Checkpoint {
     pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
         let io = |what| move |source| CheckpointError::Io { what, path: path.to_owned(), source };
         let state = self.state.to_string();
-        let bytes: BTreeMap<&str, Vec<u8>> =
-            self.tensors.iter().map(|(name, v)| (name.as_str(), v.iter().flat_map(|x| x.to_le_bytes()).collect())).collect();
+        let bytes: BTreeMap<&str, Vec<u8>> = self
+            .tensors
+            .iter()
+            .map(|(name, v)| (name.as_str(), v.iter().flat_map(|x| x.to_le_bytes()).collect()))
+            .collect();
         let views = bytes.iter().map(|(name, b)| {
-            let view = TensorView::new(Dtype::F32, vec![b.len() / 4], b).expect("the length is a multiple of 4");
+            let view =
+                TensorView::new(Dtype::F32, vec![b.len() / 4], b).expect("the length is a multiple of 4");
             (*name, view)
         });
         let metadata = HashMap::from([
@@ -102,7 +106,8 @@ impl Checkpoint {
         let file = fs::read(path).map_err(io)?;
         let (_, header) = SafeTensors::read_metadata(&file).map_err(|e| damaged(e.to_string()))?;
         let metadata = header.metadata().as_ref().ok_or_else(|| damaged("no metadata".into()))?;
-        let field = |name: &str| metadata.get(name).ok_or_else(|| damaged(format!("no `{name}` in its metadata")));
+        let field =
+            |name: &str| metadata.get(name).ok_or_else(|| damaged(format!("no `{name}` in its metadata")));
         let format = field("format")?;
         if format != FORMAT {
             return Err(CheckpointError::Format { path: path.to_owned(), found: format.clone() });
@@ -116,7 +121,10 @@ impl Checkpoint {
         }
         let state = serde_json::from_str(state).map_err(|e| damaged(e.to_string()))?;
         let floats = |view: &TensorView| {
-            view.data().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().expect("four bytes"))).collect()
+            view.data()
+                .chunks_exact(4)
+                .map(|b| f32::from_le_bytes(b.try_into().expect("four bytes")))
+                .collect()
         };
         Ok(Self { state, tensors: views.iter().map(|(n, v)| (n.clone(), floats(v))).collect() })
     }

@@ -15,7 +15,7 @@ use crate::normalize::{ObsNormalizer, RewardScaler};
 use crate::rollout::Rollout;
 
 /// How the numbers of a law's actions are an environment's action.
-pub trait ActionOf<A: ?Sized>: Sized {
+pub trait ActionOf<A: ?Sized>: Sized + Sync {
     /// Action `i` among actions of `width` numbers each.
     fn action(elems: &[Self], i: usize, width: usize) -> &A;
 }
@@ -59,8 +59,7 @@ pub struct CollectorState {
 
 impl<E: Env> EnvCollector<E> {
     /// Collects `steps` steps of each environment per rollout, with advantages for γ and λ.
-    pub fn new(mut envs: VecEnv<E>, steps: usize, gamma: f64, gae_lambda: f64, device: &Device) -> Self {
-        envs.reset();
+    pub fn new(envs: VecEnv<E>, steps: usize, gamma: f64, gae_lambda: f64, device: &Device) -> Self {
         let device = device.clone().inner();
         Self { envs, steps, gamma, gae_lambda, obs_norm: None, reward_scale: None, device }
     }
@@ -151,7 +150,8 @@ impl<E: Env> EnvCollector<E> {
             norm.normalize(&mut obs[first..]);
         }
         let all = self.tensor(obs, rows + n_envs + cut_rows.len());
-        let values: Vec<f32> = model.value(&all).into_data().try_into_vec_as().expect("floats convert to f32");
+        let values: Vec<f32> =
+            model.value(&all).into_data().try_into_vec_as().expect("floats convert to f32");
         let (values, after) = values.split_at(rows);
         let (last_values, cut_values) = after.split_at(n_envs);
 
@@ -172,7 +172,8 @@ impl<E: Env> EnvCollector<E> {
 
         let (mut advantage, mut target) = (vec![0.0; rows], vec![0.0; rows]);
         for (env, &last_value) in last_values.iter().enumerate() {
-            let stream = |all: &[f32]| -> Vec<f32> { all.iter().skip(env).step_by(n_envs).copied().collect() };
+            let stream =
+                |all: &[f32]| -> Vec<f32> { all.iter().skip(env).step_by(n_envs).copied().collect() };
             let stream_ends: Vec<End<f32>> = ends.iter().skip(env).step_by(n_envs).copied().collect();
             let (gamma, lambda) = (self.gamma as f32, self.gae_lambda as f32);
             let est = gae(&stream(&rewards), &stream(values), &stream_ends, last_value, gamma, lambda);

@@ -59,6 +59,7 @@ pub(crate) fn require_tiling(rows: usize, envs: usize, steps: usize) -> Result<(
     if rows > 0 && rollout.is_multiple_of(rows) {
         return Ok(());
     }
-    let hint = (1..=rollout).filter(|d| rollout.is_multiple_of(*d)).min_by_key(|d| d.abs_diff(rows)).unwrap_or(1);
+    let hint =
+        (1..=rollout).filter(|d| rollout.is_multiple_of(*d)).min_by_key(|d| d.abs_diff(rows)).unwrap_or(1);
     Err(AlgoError::Uneven { rows, rollout, envs, steps, hint })
 }

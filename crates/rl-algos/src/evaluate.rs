@@ -49,7 +49,6 @@ where
     D: Distribution,
     D::Elem: ActionOf<E::Action>,
 {
-    envs.reset();
     let (n, dims) = (envs.len(), envs.obs_dim());
     let mut done: Vec<Option<(f64, usize)>> = vec![None; n];
     for _ in 0..10_000_000 {

@@ -13,6 +13,7 @@ pub mod normalize;
 pub mod ppo;
 pub mod rollout;
 pub mod run;
+mod scalars;
 pub mod update;
 
 pub use adam::{Adam, AdamConfig};
@@ -20,5 +21,5 @@ pub use collect_env::{EnvCollector, Episodes};
 pub use error::{AlgoError, UpdateError};
 pub use evaluate::{Evaluation, evaluate};
 pub use ppo::{Ppo, PpoConfig, PpoReport};
-pub use rollout::Rollout;
+pub use rollout::{AdvantageNorm, Rollout};
 pub use update::{MetricSink, Persist, Report, Update};

@@ -21,18 +21,18 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use rl_core::diagnostics::explained_variance;
 use rl_core::dist::Distribution;
 use rl_core::kl_control::KlController;
 use rl_core::schedule::Schedule;
-use rl_core::{surrogate, value_loss};
+use rl_core::{diagnostics, kl, surrogate, value_loss};
 use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
 use rl_models::{ActorCritic, Rows};
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{Adam, AdamConfig};
 use crate::error::{AlgoError, UpdateError, require, require_tiling};
-use crate::rollout::Rollout;
+use crate::rollout::{AdvantageNorm, Rollout};
+use crate::scalars::Scalars;
 use crate::update::{Persist, PersistError, Report, Update, numbers};
 
 /// PPO's settings. The defaults are CleanRL's.
@@ -67,19 +67,6 @@ pub struct PpoConfig {
     pub max_grad_norm: Option<f64>,
     /// Adam or AdamW.
     pub optimizer: AdamConfig,
-}
-
-/// Over which decisions the advantage is standardised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AdvantageNorm {
-    /// Not at all.
-    Off,
-    /// Within each minibatch, as in classic PPO.
-    #[default]
-    Minibatch,
-    /// Once over the whole rollout, as in RLHF.
-    Rollout,
 }
 
 impl Default for PpoConfig {
@@ -198,18 +185,16 @@ pub struct Ppo {
     total_updates: u64,
 }
 
-/// The scalars of one minibatch, in the order of [`STATS`].
-type Stats = Vec<Tensor<1>>;
-const STATS: [&str; 7] = [
+/// What [`Ppo::gradient`] says of a minibatch, in this order.
+const MINIBATCH_METRICS: [&str; 7] = [
     "losses/policy_loss",
-    "losses/value_loss",
     "losses/entropy",
     "losses/old_approx_kl",
     "losses/approx_kl",
     "losses/clipfrac",
+    "losses/value_loss",
     "losses/grad_norm",
 ];
-const APPROX_KL: usize = 4;
 
 impl Ppo {
     /// PPO for a run of `total_updates` updates, over which its schedules run. The settings must
@@ -224,79 +209,99 @@ impl Ppo {
         self.updates as f64 / self.total_updates.max(1) as f64
     }
 
-    /// −E[surrogate] + β·E[KL(π_old ‖ π)] − c_e·E[H(π)] on one minibatch; records its scalars.
+    /// −E[surrogate − β·KL(π_old ‖ π)] − c_e·E[H(π)] on one minibatch, and what it saw: policy loss,
+    /// entropy, k1, k3, clip fraction.
     fn policy_loss<O: Rows, D: Distribution>(
         &self,
         law: &D,
         law_old: Option<&D>,
         batch: &Rollout<O, D>,
-        stats: &mut Stats,
-    ) -> Tensor<1> {
+    ) -> (Tensor<1>, [Tensor<1>; 5]) {
         let log_ratio = law.log_prob(&batch.actions) - batch.log_prob_old.clone();
-        let ratio = log_ratio.clone().exp();
+        let ratio = surrogate::ratio_of(log_ratio.clone());
         let clip = self.config.clip.as_ref().map(|clip| clip.at(self.progress()));
         let objective = match clip {
             Some(epsilon) => surrogate::clipped(ratio.clone(), batch.advantage.clone(), epsilon),
             None => surrogate::importance_weighted(ratio.clone(), batch.advantage.clone()),
         };
-        let policy_loss = batch.mean(objective).neg();
         let entropy = batch.mean(law.entropy());
-
+        let policy_loss = batch.mean(objective.clone()).neg();
         let (log_ratio, ratio) = (log_ratio.inner(), ratio.inner());
-        let moved = (ratio.clone() - 1.0).abs().greater_elem(clip.unwrap_or(0.2)).float();
-        stats.extend([
+        let seen = [
             policy_loss.clone().inner(),
             entropy.clone().inner(),
-            batch.mean(log_ratio.clone().neg()),
-            batch.mean(ratio - 1.0 - log_ratio),
-            batch.mean(moved),
-        ]);
-
-        let mut loss = policy_loss;
-        if let (Some(kl), Some(law_old)) = (self.kl, law_old) {
-            loss = loss + batch.mean(law_old.kl(law)) * kl.beta();
-        }
+            batch.mean(kl::k1(log_ratio.clone())),
+            batch.mean(kl::k3(log_ratio)),
+            batch.mean(diagnostics::outside_clip(&ratio, clip.unwrap_or(0.2))),
+        ];
+        let loss = match (self.kl, law_old) {
+            (Some(kl), Some(law_old)) => {
+                batch.mean(surrogate::kl_penalised(objective, law_old.kl(law), kl.beta())).neg()
+            }
+            _ => policy_loss,
+        };
         match self.config.entropy_coef.at(self.progress()) {
-            0.0 => loss,
-            coef => loss - entropy * coef,
+            0.0 => (loss, seen),
+            coef => (loss - entropy * coef, seen),
         }
     }
 
-    /// c_v·E[½(V − R)²], clipped around V_old where asked; records the unweighted mean.
-    fn value_loss<O: Rows, D: Distribution>(
-        &self,
-        value: Tensor<1>,
-        batch: &Rollout<O, D>,
-        stats: &mut Stats,
-    ) -> Tensor<1> {
+    /// E[½(V − R)²], clipped around V_old where asked.
+    fn value_loss<O: Rows, D: Distribution>(&self, value: Tensor<1>, batch: &Rollout<O, D>) -> Tensor<1> {
         let target = batch.value_target.clone();
-        let errors = match self.config.value_clip {
+        batch.mean(match self.config.value_clip {
             Some(range) => value_loss::clipped_max(value, batch.value_old.clone(), target, range),
             None => value_loss::squared(value, target),
-        };
-        let loss = batch.mean(errors);
-        stats.insert(1, loss.clone().inner());
-        loss * self.config.value_coef
+        })
     }
 
-    /// The report's means from every minibatch's scalars, read back in one transfer.
-    fn read_back(&self, stats: Vec<Stats>, per_epoch: usize) -> Result<[f64; STATS.len()], UpdateError> {
-        let rows = stats.len();
-        let flat: Vec<f64> = Tensor::cat(stats.into_iter().flatten().collect(), 0)
-            .into_data()
-            .try_to_vec_as()
-            .expect("scalars are floats");
-        let mut mean = [0.0; STATS.len()];
-        for (i, row) in flat.chunks_exact(STATS.len()).enumerate() {
-            for (k, &value) in row.iter().enumerate() {
-                if !value.is_finite() {
-                    let (update, epoch) = (self.updates + 1, i / per_epoch + 1);
-                    return Err(UpdateError::NonFinite { what: STATS[k], value, update, epoch });
-                }
-                mean[k] += value / rows as f64;
-            }
+    /// ∇L on one minibatch, no longer than `max_grad_norm`, and its [`MINIBATCH_METRICS`].
+    fn gradient<M: ActorCritic>(
+        &self,
+        model: &M,
+        mut batch: Rollout<M::Obs, M::Dist>,
+        z_old: Option<Tensor<2>>,
+        rng: &mut ChaCha8Rng,
+    ) -> (Tensor<1>, [Tensor<1>; 7]) {
+        if self.config.advantage_norm == AdvantageNorm::Minibatch {
+            batch = batch.standardised();
         }
-        Ok(mean)
+        let (mut policy_saw, mut value_saw) = (None, None);
+        let grad = model.gradient(
+            &batch.obs,
+            rng,
+            |law| {
+                let law_old = z_old.map(|z| law.with_params(z));
+                let (loss, seen) = self.policy_loss(&law, law_old.as_ref(), &batch);
+                policy_saw = Some(seen);
+                loss
+            },
+            |value| {
+                let loss = self.value_loss(value, &batch);
+                value_saw = Some(loss.clone().inner());
+                loss * self.config.value_coef
+            },
+        );
+        let (grad, norm) = match self.config.max_grad_norm {
+            Some(max) => clip_grad_norm(grad, max),
+            None => (grad.clone(), grad.square().sum().sqrt()),
+        };
+        let [policy_loss, entropy, k1, k3, clipped] = policy_saw.expect("the policy's loss was asked for");
+        let value_loss = value_saw.expect("the value's loss was asked for");
+        (grad, [policy_loss, entropy, k1, k3, clipped, value_loss, norm])
+    }
+
+    /// Measures KL(π_old ‖ π) over the rollout, exactly, and lets the controller move β by it.
+    fn move_beta<M: ActorCritic>(
+        &mut self,
+        model: &M,
+        rollout: &Rollout<M::Obs, M::Dist>,
+        z_old: Tensor<2>,
+    ) -> f64 {
+        let law = model.policy(&rollout.obs);
+        let kl = rollout.mean(law.with_params(z_old).kl(&law)).into_scalar::<f64>();
+        self.kl = self.kl.map(|controller| controller.after(kl));
+        kl
     }
 }
 
@@ -314,15 +319,14 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
         let rows = rollout.obs.rows();
         let minibatches = rows / self.config.minibatch_rows;
         // π_old is the model as it is now; its laws are needed only where a penalty asks for them.
-        let law_old = self.kl.map(|_| model.policy(&rollout.obs).params());
-
-        let mut whole = rollout.clone();
-        if self.config.advantage_norm == AdvantageNorm::Rollout {
-            whole = whole.standardised();
-        }
+        let z_old = self.kl.map(|_| model.policy(&rollout.obs).params());
+        let whole = match self.config.advantage_norm {
+            AdvantageNorm::Rollout => rollout.clone().standardised(),
+            _ => rollout.clone(),
+        };
         let mut theta = flatten(&model);
         let mut order: Vec<usize> = (0..rows).collect();
-        let mut stats: Vec<Stats> = Vec::with_capacity(self.config.epochs * minibatches);
+        let mut scalars = Scalars::new(MINIBATCH_METRICS);
         let mut epochs = 0;
 
         'update: for _ in 0..self.config.epochs {
@@ -331,37 +335,16 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
                 order.shuffle(rng);
             }
             for chosen in order.chunks_exact(self.config.minibatch_rows) {
-                let mut batch = if minibatches > 1 { whole.select(chosen) } else { whole.clone() };
-                if self.config.advantage_norm == AdvantageNorm::Minibatch {
-                    batch = batch.standardised();
-                }
-                let law_old = law_old.as_ref().map(|z| match minibatches {
-                    1 => z.clone(),
-                    _ => z.clone().select(0, whole.decisions_of(chosen)),
-                });
-                let (mut policy_stats, mut value_stats) = (Vec::new(), Vec::new());
-                let grad = model.gradient(
-                    &batch.obs,
-                    rng,
-                    |law| {
-                        let law_old = law_old.map(|z| law.with_params(z));
-                        self.policy_loss(&law, law_old.as_ref(), &batch, &mut policy_stats)
-                    },
-                    |value| self.value_loss(value, &batch, &mut value_stats),
-                );
-                let stop = match self.config.target_kl {
-                    Some(target) => policy_stats[APPROX_KL - 1].clone().into_scalar::<f64>() > 1.5 * target,
-                    None => false,
+                let (batch, z_old) = match minibatches {
+                    1 => (whole.clone(), z_old.clone()),
+                    _ => {
+                        (whole.select(chosen), z_old.clone().map(|z| z.select(0, whole.decisions_of(chosen))))
+                    }
                 };
-                let (grad, norm) = match self.config.max_grad_norm {
-                    Some(max) => clip_grad_norm(grad, max),
-                    None => (grad.clone(), grad.square().sum().sqrt()),
-                };
-                let mut row = policy_stats;
-                row.insert(1, value_stats.remove(0));
-                row.push(norm);
-                stats.push(row);
-                if stop {
+                let (grad, seen) = self.gradient(&model, batch, z_old, rng);
+                let approx_kl = seen[3].clone();
+                scalars.push(seen);
+                if self.config.target_kl.is_some_and(|target| approx_kl.into_scalar::<f64>() > 1.5 * target) {
                     break 'update;
                 }
                 theta = self.adam.step(theta, grad, learning_rate);
@@ -370,16 +353,11 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
             epochs += 1;
         }
 
-        let [policy_loss, value_loss, entropy, old_approx_kl, approx_kl, clip_fraction, grad_norm] =
-            self.read_back(stats, minibatches)?;
-        let mut kl = None;
+        let [policy_loss, entropy, old_approx_kl, approx_kl, clip_fraction, value_loss, grad_norm] =
+            scalars.means(self.updates + 1, minibatches)?;
         let kl_coef = self.kl.map(|controller| controller.beta());
-        if let (Some(controller), Some(z)) = (self.kl, law_old) {
-            let law = model.policy(&rollout.obs);
-            let mean = rollout.mean(law.with_params(z).kl(&law)).into_scalar::<f64>();
-            self.kl = Some(controller.after(mean));
-            kl = Some(mean);
-        }
+        let kl = z_old.map(|z| self.move_beta(&model, rollout, z));
+        let (values, targets) = (numbers(&rollout.value_old), numbers(&rollout.value_target));
         self.updates += 1;
         let report = PpoReport {
             policy_loss,
@@ -388,7 +366,7 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
             old_approx_kl,
             approx_kl,
             clip_fraction,
-            explained_variance: explained_variance(&numbers(&rollout.value_old), &numbers(&rollout.value_target)),
+            explained_variance: diagnostics::explained_variance(&values, &targets),
             grad_norm,
             kl,
             kl_coef,
@@ -399,19 +377,10 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
     }
 }
 
-/// What a checkpoint holds beside the moments.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    updates: u64,
-    adam_steps: u64,
-    kl: Option<KlController>,
-}
-
 impl Persist for Ppo {
     fn save(&self, tensors: &mut BTreeMap<String, Vec<f32>>) -> serde_json::Value {
         self.adam.save(tensors);
-        let saved = Saved { updates: self.updates, adam_steps: self.adam.steps, kl: self.kl };
-        serde_json::to_value(saved).expect("numbers become JSON")
+        serde_json::to_value((self.updates, self.adam.steps, self.kl)).expect("numbers become JSON")
     }
 
     fn load(
@@ -421,9 +390,9 @@ impl Persist for Ppo {
         parameters: usize,
         device: &Device,
     ) -> Result<(), PersistError> {
-        let saved: Saved = serde_json::from_value(state.clone()).map_err(|e| PersistError::State(e.to_string()))?;
-        self.adam.load(saved.adam_steps, tensors, parameters, device)?;
-        (self.updates, self.kl) = (saved.updates, saved.kl);
-        Ok(())
+        let saved = serde_json::from_value(state.clone()).map_err(|e| PersistError::State(e.to_string()))?;
+        let adam_steps;
+        (self.updates, adam_steps, self.kl) = saved;
+        self.adam.load(adam_steps, tensors, parameters, device)
     }
 }

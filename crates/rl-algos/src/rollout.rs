@@ -4,6 +4,7 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use rl_core::dist::Distribution;
 use rl_core::masked::{masked_mean, masked_standardise, standardise};
 use rl_models::Rows;
+use serde::{Deserialize, Serialize};
 
 /// `R` rows and `N` decisions sampled from π_old, all on the plain device.
 ///
@@ -25,6 +26,19 @@ pub struct Rollout<O, D: Distribution> {
     pub value_target: Tensor<1>,
     /// Which decisions count `[N]`; `None` is all.
     pub mask: Option<Tensor<1, Bool>>,
+}
+
+/// Over which decisions the advantage is standardised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdvantageNorm {
+    /// Not at all.
+    Off,
+    /// Within each minibatch, as in classic PPO.
+    #[default]
+    Minibatch,
+    /// Once over the whole rollout, as in RLHF.
+    Rollout,
 }
 
 /// An index tensor `[n]` from host numbers.

@@ -20,7 +20,7 @@ pub trait Distribution: Clone {
     /// N actions: `Tensor<1, Int>` `[N]` or `Tensor<2>` `[N, D]`.
     type Event: Clone;
     /// One host number of an action: a `usize`, or an `f32` coordinate.
-    type Elem: Copy;
+    type Elem: Copy + Send + Sync;
 
     /// `log π(a_i)` of each decision, in nats (a log-density for continuous actions).
     ///
@@ -33,6 +33,16 @@ pub trait Distribution: Clone {
     /// # Shapes
     /// → `[N]`
     fn entropy(&self) -> Tensor<1>;
+
+    /// The mean over decisions of [`entropy`](Self::entropy): the bonus of an actor-critic loss, in nats.
+    ///
+    /// The same number as `entropy().mean()`; a law whose rows need no sums of their own on the tape overrides it.
+    ///
+    /// # Shapes
+    /// → `[1]`
+    fn mean_entropy(&self) -> Tensor<1> {
+        self.entropy().mean()
+    }
 
     /// `KL(self ‖ other) = E_{a∼self} [log self(a) − log other(a)]`, exact, in nats, never negative.
     ///

@@ -47,11 +47,17 @@ impl TokenLoss {
     /// # Shapes
     /// `advantage: [N]` (see [`per_token`]), `mask: [N]` → `[N]`
     #[must_use]
-    pub fn per_token(&self, log_probs: TokenLogProbs, advantage: Tensor<1>, mask: &Tensor<1, Bool>) -> Tensor<1> {
+    pub fn per_token(
+        &self,
+        log_probs: TokenLogProbs,
+        advantage: Tensor<1>,
+        mask: &Tensor<1, Bool>,
+    ) -> Tensor<1> {
         let current = keep(log_probs.current, mask);
         let old = keep(log_probs.old, mask);
         let advantage = keep(advantage, mask);
-        let objective = clipped_between(ratio(current.clone(), old), advantage, self.clip_low, self.clip_high);
+        let objective =
+            clipped_between(ratio(current.clone(), old), advantage, self.clip_low, self.clip_high);
         let loss = if self.beta == 0.0 {
             objective.neg()
         } else {
@@ -96,8 +102,13 @@ pub fn mean_over_tokens(loss: Tensor<1>, mask: &Tensor<1, Bool>) -> Tensor<1> {
 /// # Shapes
 /// `loss: [R·L]`, `mask: [R·L]` → `[1]`
 #[must_use]
-pub fn mean_over_budget(loss: Tensor<1>, mask: &Tensor<1, Bool>, rows: usize, max_tokens: usize) -> Tensor<1> {
-    masked_sum(loss, mask) / (rows * max_tokens) as f64
+pub fn mean_over_budget(
+    loss: Tensor<1>,
+    mask: &Tensor<1, Bool>,
+    rows: usize,
+    max_tokens: usize,
+) -> Tensor<1> {
+    masked_sum(loss, mask) * (1.0 / (rows * max_tokens) as f64)
 }
 
 #[cfg(test)]

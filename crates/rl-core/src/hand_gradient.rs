@@ -21,17 +21,12 @@ pub(crate) fn constant<const D: usize>(x: &Tensor<D>) -> Tensor<D> {
     x.clone().inner()
 }
 
-/// `x − x̄`: zeros that carry the gradient of `x`.
-pub(crate) fn deviation<const D: usize>(x: &Tensor<D>) -> Tensor<D> {
-    x.clone() - constant(x)
-}
-
 /// `value + slope·(x − x̄)`: the value, with `∂value_i/∂x_i = slope_i`. Without a tape, just the value.
 ///
 /// # Shapes
 /// `value: [N]` plain, `x: [N]`, `slope: [N]` plain → `[N]`
 pub(crate) fn with_slope(value: Tensor<1>, x: &Tensor<1>, slope: impl FnOnce() -> Tensor<1>) -> Tensor<1> {
-    if x.is_autodiff() { value + deviation(x) * slope() } else { value }
+    if x.is_autodiff() { value + (x.clone() - constant(x)) * slope() } else { value }
 }
 
 /// `value_i + Σ_k J_ik·δ_ik`, where `δ = x − x̄`: the value of row i, with `∂value_i/∂x_ik = J_ik`.

@@ -144,9 +144,10 @@ mod tests {
     #[test]
     fn standard_advantages_have_mean_zero_and_unbiased_deviation_one() {
         assert_eq!(numbers(standardise(values([1.0, 2.0, 3.0]))), [-1.0, 0.0, 1.0]);
-        assert_eq!(numbers(masked_standardise(values([1.0, 2.0, 3.0, 99.0]), &mask([true, true, true, false]))), [
-            -1.0, 0.0, 1.0, 0.0
-        ]);
+        assert_eq!(
+            numbers(masked_standardise(values([1.0, 2.0, 3.0, 99.0]), &mask([true, true, true, false]))),
+            [-1.0, 0.0, 1.0, 0.0]
+        );
     }
 
     #[test]

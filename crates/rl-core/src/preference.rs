@@ -78,7 +78,10 @@ impl PairLogProb {
     /// `lengths.chosen: [B]`, `lengths.rejected: [B]`, in tokens
     #[must_use]
     pub fn per_token(self, lengths: Self) -> Self {
-        Self::new(self.chosen / lengths.chosen.clamp_min(1.0), self.rejected / lengths.rejected.clamp_min(1.0))
+        Self::new(
+            self.chosen / lengths.chosen.clamp_min(1.0),
+            self.rejected / lengths.rejected.clamp_min(1.0),
+        )
     }
 }
 

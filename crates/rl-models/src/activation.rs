@@ -48,7 +48,13 @@ impl Activation {
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     const A: [f32; 7] = [
-        4.893_524_6e-3, 6.372_619_3e-4, 1.485_722_4e-5, 5.122_297e-8, -8.604_672e-11, 2.000_187_9e-13, -2.760_768_5e-16,
+        4.893_524_6e-3,
+        6.372_619_3e-4,
+        1.485_722_4e-5,
+        5.122_297e-8,
+        -8.604_672e-11,
+        2.000_187_9e-13,
+        -2.760_768_5e-16,
     ];
     const B: [f32; 4] = [4.893_525_2e-3, 2.268_434_6e-3, 1.185_347_1e-4, 1.198_258_4e-6];
     // Beyond this the nearest f32 is ±1. `clamp` keeps NaN.
@@ -85,7 +91,9 @@ mod tests {
 
     #[test]
     fn pull_back_is_the_derivative() {
-        for (sigma, xs) in [(Activation::Tanh, [-2.0f32, -0.1, 0.5, 3.0]), (Activation::Relu, [-2.0, -0.1, 0.5, 3.0])] {
+        for (sigma, xs) in
+            [(Activation::Tanh, [-2.0f32, -0.1, 0.5, 3.0]), (Activation::Relu, [-2.0, -0.1, 0.5, 3.0])]
+        {
             let (mut up, mut down, mut y, mut d) = (xs.map(|x| x + 1e-2), xs.map(|x| x - 1e-2), xs, [1.0; 4]);
             sigma.apply(&mut up);
             sigma.apply(&mut down);

@@ -66,7 +66,8 @@ impl Mlp {
         rng: &mut R,
         device: &Device,
     ) -> Self {
-        let widths: Vec<usize> = [inputs].into_iter().chain(config.hidden.iter().copied()).chain([outputs]).collect();
+        let widths: Vec<usize> =
+            [inputs].into_iter().chain(config.hidden.iter().copied()).chain([outputs]).collect();
         let last = widths.len() - 2;
         let layers = widths.windows(2).enumerate().map(|(i, w)| {
             let gain = if i == last { output_gain } else { 2f64.sqrt() };
@@ -101,7 +102,8 @@ impl Mlp {
     /// and divided by `1 − p` otherwise (Srivastava et al. 2014, inverted). Masks come from `noise`.
     pub fn forward_in_training(&self, x: Tensor<2>, noise: &mut dyn Rng) -> Tensor<2> {
         let (last, hidden) = self.layers.split_last().expect("an MLP has at least one layer");
-        let h = hidden.iter().fold(x, |h, layer| self.drop_out(self.activation.forward(layer.forward(h)), noise));
+        let h =
+            hidden.iter().fold(x, |h, layer| self.drop_out(self.activation.forward(layer.forward(h)), noise));
         last.forward(h)
     }
 

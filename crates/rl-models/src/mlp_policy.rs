@@ -21,7 +21,13 @@ pub struct MlpPolicy<H: Head> {
 
 impl<H: Head> MlpPolicy<H> {
     /// A policy of near-uniform (or unit-mean-zero) laws: the last layer's gain is 0.01.
-    pub fn new<R: Rng + ?Sized>(config: &MlpConfig, obs_dim: usize, head: H, rng: &mut R, device: &Device) -> Self {
+    pub fn new<R: Rng + ?Sized>(
+        config: &MlpConfig,
+        obs_dim: usize,
+        head: H,
+        rng: &mut R,
+        device: &Device,
+    ) -> Self {
         Self { net: Mlp::new(config, obs_dim, head.outputs(), 0.01, rng, device), head }
     }
 }

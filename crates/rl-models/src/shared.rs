@@ -24,8 +24,15 @@ impl<H: Head> Shared<H> {
     ///
     /// # Panics
     /// If `config.hidden` is empty: there would be no trunk to share.
-    pub fn new<R: Rng + ?Sized>(config: &MlpConfig, obs_dim: usize, head: H, rng: &mut R, device: &Device) -> Self {
-        let (&features, below) = config.hidden.split_last().expect("a shared trunk has at least one hidden layer");
+    pub fn new<R: Rng + ?Sized>(
+        config: &MlpConfig,
+        obs_dim: usize,
+        head: H,
+        rng: &mut R,
+        device: &Device,
+    ) -> Self {
+        let (&features, below) =
+            config.hidden.split_last().expect("a shared trunk has at least one hidden layer");
         let trunk = MlpConfig { hidden: below.to_vec(), ..config.clone() };
         let linear = MlpConfig { hidden: vec![], ..config.clone() };
         Self {

@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use rl_core::dist::Distribution;
 use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
 use rl_models::{
-    Activation, ActorCritic, CategoricalHead, GaussianHead, Head, Kernels, MlpConfig, MlpPolicy, MlpValue, Policy, Separate,
-    Shared, ValueFunction,
+    Activation, ActorCritic, CategoricalHead, GaussianHead, Head, Kernels, MlpConfig, MlpPolicy, MlpValue,
+    Policy, Separate, Shared, ValueFunction,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -37,7 +37,8 @@ fn assert_close(got: &[f64], want: &[f64], tolerance: f64) {
 
 /// The same network twice, once with each kind of kernels.
 fn twins<M>(config: &MlpConfig, make: impl Fn(&MlpConfig, &mut ChaCha8Rng) -> M, seed: u64) -> [M; 2] {
-    [Kernels::Portable, Kernels::Host].map(|kernels| make(&MlpConfig { kernels, ..config.clone() }, &mut rng(seed)))
+    [Kernels::Portable, Kernels::Host]
+        .map(|kernels| make(&MlpConfig { kernels, ..config.clone() }, &mut rng(seed)))
 }
 
 fn configs() -> impl Strategy<Value = MlpConfig> {
@@ -124,7 +125,10 @@ fn check_gradient<M: Module>(model: M, gradient: impl Fn(&M) -> Tensor<1>, loss:
                 let mut moved = numbers(theta.clone());
                 moved[i] += sign * h;
                 let n = moved.len();
-                loss(&unflatten(model.clone(), &Tensor::from_data(TensorData::new(moved, [n]), (&theta.device(), DType::F64))))
+                loss(&unflatten(
+                    model.clone(),
+                    &Tensor::from_data(TensorData::new(moved, [n]), (&theta.device(), DType::F64)),
+                ))
             };
             (at(1.0) - at(-1.0)) / (2.0 * h)
         })
@@ -165,7 +169,8 @@ fn a_value_loss_moves_a_shared_trunk_but_never_a_separate_policy() {
     let policy_size = flatten(&policy).dims()[0];
     let separate = Separate { policy, value: MlpValue::new(&config, 3, &mut rng(2), &device) };
     let no_policy_loss = |law: rl_core::dist::Categorical| law.entropy().mean() * 0.0;
-    let gradient = numbers(separate.gradient(&obs, &mut rng(0), no_policy_loss, |v| (v - 1.0).square().mean()));
+    let gradient =
+        numbers(separate.gradient(&obs, &mut rng(0), no_policy_loss, |v| (v - 1.0).square().mean()));
     assert!(gradient[..policy_size].iter().all(|g| *g == 0.0));
     assert!(gradient[policy_size..].iter().any(|g| *g != 0.0));
 

@@ -10,9 +10,7 @@ use rl_algos::collect_env::ActionOf;
 use rl_algos::{EnvCollector, Persist, Ppo, PpoConfig, Rollout, Update};
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
-use rl_models::{
-    ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, MlpValue, Separate, Shared,
-};
+use rl_models::{ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, MlpValue, Separate, Shared};
 
 use crate::config::{AlgoConfig, Layout, RunConfig};
 use crate::device::ChosenDevice;

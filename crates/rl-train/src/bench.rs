@@ -106,7 +106,8 @@ impl Job for Bench<'_> {
         let (rollout, _) = collector.collect(&model, &mut rng);
         let mut held = Some(model);
         let update_us = per_step(share, rows, || {
-            let (next, _) = algorithm.update(held.take().context("an update went bad")?, &rollout, &mut rng)?;
+            let (next, _) =
+                algorithm.update(held.take().context("an update went bad")?, &rollout, &mut rng)?;
             held = Some(next);
             Ok(())
         })?;
@@ -143,9 +144,15 @@ fn per_step(seconds: f64, steps: usize, mut round: impl FnMut() -> Result<()>) -
 }
 
 fn print(figures: &Figures) -> Result<()> {
-    let rest = figures.loop_us - figures.environment_us - figures.inference_us - figures.gae_us - figures.update_us;
-    println!("{} on {}: {} environment steps per CPU second\n", figures.config, figures.device, grouped(figures.steps_per_cpu_s as u64));
-    println!("{:<24}{:>12}{:>10}", "part", "µs a step", "share");
+    let rest =
+        figures.loop_us - figures.environment_us - figures.inference_us - figures.gae_us - figures.update_us;
+    say!(
+        "{} on {}: {} environment steps per CPU second\n",
+        figures.config,
+        figures.device,
+        grouped(figures.steps_per_cpu_s as u64)
+    );
+    say!("{:<24}{:>12}{:>10}", "part", "µs a step", "share");
     let parts = [
         ("environment", figures.environment_us),
         ("inference and draw", figures.inference_us),
@@ -155,8 +162,8 @@ fn print(figures: &Figures) -> Result<()> {
         ("whole loop", figures.loop_us),
     ];
     for (part, us) in parts {
-        println!("{part:<24}{us:>12.3}{:>9.1}%", 100.0 * us / figures.loop_us);
+        say!("{part:<24}{us:>12.3}{:>9.1}%", 100.0 * us / figures.loop_us);
     }
-    println!("\n{}", serde_json::to_string(figures)?);
+    say!("\n{}", serde_json::to_string(figures)?);
     Ok(())
 }

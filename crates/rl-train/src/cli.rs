@@ -10,7 +10,11 @@ use crate::config::error::ConfigError;
 
 /// Trains, evaluates and resumes reinforcement-learning runs.
 #[derive(Debug, Parser)]
-#[command(name = "rl-train", version, after_help = "Without a config, `rl-train train` balances a pole: ppo-cart-pole.")]
+#[command(
+    name = "rl-train",
+    version,
+    after_help = "Without a config, `rl-train train` balances a pole: ppo-cart-pole."
+)]
 pub struct Flags {
     /// What to do.
     #[command(subcommand)]
@@ -110,7 +114,11 @@ impl Changes {
 
     /// The first option given, if any.
     pub fn given(&self) -> Option<&'static str> {
-        let options = [("--set", !self.set.is_empty()), ("--device", self.device.is_some()), ("--seed", self.seed.is_some())];
+        let options = [
+            ("--set", !self.set.is_empty()),
+            ("--device", self.device.is_some()),
+            ("--seed", self.seed.is_some()),
+        ];
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 }

@@ -17,7 +17,7 @@ use toml::{Table, Value};
 
 use crate::world::TaskKind;
 use error::ConfigError;
-use reader::{Mistake, Misread, OFF, read};
+use reader::{Misread, Mistake, OFF, read};
 
 /// A run, resolved: no setting is left open.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -154,7 +154,9 @@ impl AlgoConfig {
         let kind = table.remove("kind").ok_or_else(|| misread(Mistake::MissingKey("kind"), &[]))?;
         let settings = Value::Table(table);
         match kind.as_str() {
-            Some("ppo") => read(&settings).map(Self::Ppo).map_err(|e| ConfigError::misread(e, &root, &["algo"])),
+            Some("ppo") => {
+                read(&settings).map(Self::Ppo).map_err(|e| ConfigError::misread(e, &root, &["algo"]))
+            }
             _ => Err(misread(Mistake::UnknownChoice { known: ALGORITHM_NAMES }, &["kind"])),
         }
     }
@@ -240,7 +242,12 @@ impl RunConfig {
         let counted = |key, got: f64| in_range(key, "[1, ∞)", got, got >= 1.0);
         in_range("task.envs", "[1, 65536]", task.envs as f64, (1..=65_536).contains(&task.envs))?;
         for &units in &model.hidden {
-            in_range("model.hidden", "[1, 65536] in each layer", units as f64, (1..=65_536).contains(&units))?;
+            in_range(
+                "model.hidden",
+                "[1, 65536] in each layer",
+                units as f64,
+                (1..=65_536).contains(&units),
+            )?;
         }
         in_range("model.dropout", "[0, 1)", model.dropout, (0.0..1.0).contains(&model.dropout))?;
         let (low, high) = (model.log_std_min, model.log_std_max);
@@ -296,7 +303,9 @@ fn without_null(value: serde_json::Value) -> Value {
             None => Value::Float(number.as_f64().expect("a JSON number is an f64")),
         },
         Json::Array(items) => Value::Array(items.into_iter().map(without_null).collect()),
-        Json::Object(map) => Value::Table(map.into_iter().map(|(key, value)| (key, without_null(value))).collect()),
+        Json::Object(map) => {
+            Value::Table(map.into_iter().map(|(key, value)| (key, without_null(value))).collect())
+        }
     }
 }
 
@@ -311,7 +320,8 @@ mod tests {
     #[test]
     fn the_resolved_file_of_every_shipped_config_gives_the_same_config() {
         for (name, text) in shipped::CONFIGS {
-            let config = RunConfig::from_tree(text.parse().unwrap()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let config =
+                RunConfig::from_tree(text.parse().unwrap()).unwrap_or_else(|e| panic!("{name}: {e}"));
             let again = RunConfig::from_tree(config.resolved().parse().unwrap()).unwrap();
             assert_eq!(config, again, "{name}");
         }

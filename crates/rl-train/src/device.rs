@@ -35,7 +35,8 @@ pub fn check(name: &str) -> Result<(), ConfigError> {
             Err(ConfigError::UnknownDevice { name: name.to_owned(), hint, known })
         }
         Some((_, false, _)) => {
-            let built: Vec<&str> = DEVICES.iter().filter(|(_, built, _)| *built).map(|(name, _, _)| *name).collect();
+            let built: Vec<&str> =
+                DEVICES.iter().filter(|(_, built, _)| *built).map(|(name, _, _)| *name).collect();
             Err(ConfigError::DeviceNotBuilt { name: name.to_owned(), built: listed(&built) })
         }
         Some((_, true, _)) => Ok(()),

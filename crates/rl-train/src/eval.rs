@@ -55,11 +55,16 @@ impl Job for Eval {
         let evaluation = session.evaluate(self.episodes, self.seed);
         let lengths: usize = evaluation.lengths.iter().sum();
         let n = evaluation.returns.len();
-        println!("after update {} ({} steps), {n} greedy episodes with seed {}", session.update, session.step, self.seed);
-        println!("return {} ± {}", evaluation.mean(), evaluation.std());
-        println!("length {}", lengths as f64 / n as f64);
+        say!(
+            "after update {} ({} steps), {n} greedy episodes with seed {}",
+            session.update,
+            session.step,
+            self.seed
+        );
+        say!("return {} ± {}", evaluation.mean(), evaluation.std());
+        say!("length {}", lengths as f64 / n as f64);
         let each: Vec<String> = evaluation.returns.iter().map(f64::to_string).collect();
-        println!("returns {}", each.join(" "));
+        say!("returns {}", each.join(" "));
         Ok(Outcome::Done)
     }
 }

@@ -13,29 +13,31 @@ use crate::world::{TaskKind, World};
 /// # Errors
 /// None.
 pub fn list() -> Result<Outcome> {
-    println!("algorithms (algo.kind)");
+    say!("algorithms (algo.kind)");
     for (name, what) in ALGORITHMS {
-        println!("  {name:<28}{what}");
+        say!("  {name:<28}{what}");
     }
-    println!("\nenvironments (task.kind)");
+    say!("\nenvironments (task.kind)");
     for (kind, what) in TaskKind::ALL {
         let actions = match kind.world() {
             World::Discrete(_) => "discrete",
             World::Continuous(_) => "continuous",
         };
-        println!("  {:<28}{actions:<12}{what}", kind.name());
+        say!("  {:<28}{actions:<12}{what}", kind.name());
     }
-    println!("\ndevices (device, --device)");
+    say!("\ndevices (device, --device)");
     for (name, built, what) in DEVICES {
         if built {
-            println!("  {name:<28}{what}");
+            say!("  {name:<28}{what}");
         } else {
-            println!("  {name:<28}{what}; not in this build: cargo run --release -p rl-train --features {name} -- …");
+            say!(
+                "  {name:<28}{what}; not in this build: cargo run --release -p rl-train --features {name} -- …"
+            );
         }
     }
-    println!("\nconfigs (rl-train train NAME); the first is the default");
+    say!("\nconfigs (rl-train train NAME); the first is the default");
     for (name, text) in CONFIGS {
-        println!("  {name:<28}{}", about(text));
+        say!("  {name:<28}{}", about(text));
     }
     Ok(Outcome::Done)
 }

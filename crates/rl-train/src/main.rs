@@ -4,6 +4,14 @@
 //! Exit codes: 0 done; 1 the run failed; 2 the command line or the run file cannot work; 130 the run
 //! was interrupted and saved.
 
+/// Prints a line. A reader that has gone away (`rl-train train | head`) does not end the run.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod assemble;
 mod bench;
 mod cli;

@@ -47,7 +47,7 @@ impl Progress {
             }
             None => {
                 let left = seconds / done as f64 * (self.total - row.update) as f64;
-                println!("{:>3}%  {text}  ETA {}", 100 * row.update / self.total, clock(left));
+                say!("{:>3}%  {text}  ETA {}", 100 * row.update / self.total, clock(left));
             }
         }
     }
@@ -64,7 +64,10 @@ fn message(row: &Row, episodic_return: Option<f64>, rate: f64) -> String {
     let mut text = format!("step {}", grouped(row.step));
     let mut add = |name: &str, value: Option<f64>, digits: usize| {
         if let Some(value) = value {
-            text += &format!("  {name} {value:.digits$}");
+            // What a fixed number of digits would show as 0 shows its magnitude.
+            let small = value != 0.0 && value.abs() < 0.1f64.powi(digits as i32);
+            text +=
+                &if small { format!("  {name} {value:.1e}") } else { format!("  {name} {value:.digits$}") };
         }
     };
     add("return", episodic_return, 1);
@@ -91,7 +94,11 @@ pub fn grouped(number: u64) -> String {
 /// Seconds as `m:ss` or `h:mm:ss`.
 fn clock(seconds: f64) -> String {
     let s = seconds.round() as u64;
-    if s < 3600 { format!("{}:{:02}", s / 60, s % 60) } else { format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) }
+    if s < 3600 {
+        format!("{}:{:02}", s / 60, s % 60)
+    } else {
+        format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +107,10 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_and_times_read_as_clocks() {
-        assert_eq!([grouped(0), grouped(999), grouped(1000), grouped(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [grouped(0), grouped(999), grouped(1000), grouped(1_234_567)],
+            ["0", "999", "1,000", "1,234,567"]
+        );
         assert_eq!([clock(9.4), clock(75.0), clock(3661.0)], ["0:09", "1:15", "1:01:01"]);
     }
 }

@@ -95,7 +95,9 @@ impl RunFolder {
             return Ok(());
         } else if self.path.join("config.toml").is_file() && self.checkpoints().is_dir() {
             let path = self.path.display();
-            format!("holds a run; go on with it by `rl-train train --resume {path}`, or choose another `--out`")
+            format!(
+                "holds a run; go on with it by `rl-train train --resume {path}`, or choose another `--out`"
+            )
         } else {
             "is not empty and holds no run; choose another folder for `--out`, or empty it".to_owned()
         };
@@ -144,7 +146,8 @@ impl RunFolder {
 
     /// Checkpoints, the oldest first, by update.
     fn updates(&self) -> Vec<(u64, PathBuf)> {
-        let entries = fs::read_dir(self.checkpoints()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let entries =
+            fs::read_dir(self.checkpoints()).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut found: Vec<(u64, PathBuf)> = entries
             .filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))
             .filter_map(|path| Some((path.file_stem()?.to_str()?.parse().ok()?, path)))
@@ -162,7 +165,8 @@ impl RunFolder {
         checkpoint.save(&path)?;
         let found = self.updates();
         for (_, old) in &found[..found.len().saturating_sub(keep)] {
-            fs::remove_file(old).with_context(|| format!("cannot remove the old checkpoint `{}`", old.display()))?;
+            fs::remove_file(old)
+                .with_context(|| format!("cannot remove the old checkpoint `{}`", old.display()))?;
         }
         Ok(path)
     }

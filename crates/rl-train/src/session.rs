@@ -84,7 +84,10 @@ where
         f("charts/episodes", n);
         if n > 0.0 {
             f("charts/episodic_return", finished.0.iter().map(|episode| episode.return_sum).sum::<f64>() / n);
-            f("charts/episodic_length", finished.0.iter().map(|episode| episode.length as f64).sum::<f64>() / n);
+            f(
+                "charts/episodic_length",
+                finished.0.iter().map(|episode| episode.length as f64).sum::<f64>() / n,
+            );
         }
         self.episodes.extend(finished.0);
         Ok((self, row))
@@ -121,7 +124,13 @@ where
     ///
     /// # Errors
     /// If it is of another run or another algorithm, or a piece is missing. Nothing is reset silently.
-    pub fn restore(mut self, checkpoint: &Checkpoint, path: &Path, algorithm: &str, config: &str) -> Result<(Self, u64)> {
+    pub fn restore(
+        mut self,
+        checkpoint: &Checkpoint,
+        path: &Path,
+        algorithm: &str,
+        config: &str,
+    ) -> Result<(Self, u64)> {
         let unfit = || format!("checkpoint `{}` does not fit this run", path.display());
         let saved: Saved = serde_json::from_value(checkpoint.state.clone()).with_context(unfit)?;
         let of = &saved.algorithm;
@@ -137,7 +146,9 @@ where
         let theta =
             tensor_from(&checkpoint.tensors, PARAMETERS, parameters, &device.device).with_context(unfit)?;
         let model = unflatten(model, &theta);
-        algorithm.load(&saved.algorithm_state, &checkpoint.tensors, parameters, &device.device).with_context(unfit)?;
+        algorithm
+            .load(&saved.algorithm_state, &checkpoint.tensors, parameters, &device.device)
+            .with_context(unfit)?;
         collector.set_state(saved.collector);
         self.parts = Parts { model, algorithm, collector, rng: saved.rng, make_env, device };
         (self.update, self.step, self.episodes) = (saved.update, saved.step, saved.episodes);

@@ -84,7 +84,7 @@ impl Job for Train<'_> {
         if let Some((checkpoint, path)) = &from {
             (session, bytes) = session.restore(checkpoint, path, algorithm, &text)?;
             if session.update >= total && folder.file("summary.json").is_file() {
-                println!("`{}` is finished: {} updates", folder.path.display(), session.update);
+                say!("`{}` is finished: {} updates", folder.path.display(), session.update);
                 return Ok(Outcome::Done);
             }
         }
@@ -121,7 +121,10 @@ impl Job for Train<'_> {
             progress.show(&row, session.episodes.mean_return());
 
             let interrupted = interrupt::requested() && session.update < total;
-            if interrupted || session.update == total || session.update.is_multiple_of(config.checkpoint.every_updates) {
+            if interrupted
+                || session.update == total
+                || session.update.is_multiple_of(config.checkpoint.every_updates)
+            {
                 let path = save(&session, &mut files)?;
                 if interrupted {
                     progress.finish();
@@ -181,11 +184,15 @@ impl Clock {
 fn announce(folder: &RunFolder, config: &RunConfig, update: u64) {
     let (algorithm, task, total) = (config.algo.name(), config.task.kind.name(), config.updates());
     let steps = grouped(total * config.rollout());
-    println!("{algorithm} on {task}, seed {}, {steps} steps in {total} updates on {}", config.seed, config.device);
+    say!(
+        "{algorithm} on {task}, seed {}, {steps} steps in {total} updates on {}",
+        config.seed,
+        config.device
+    );
     if update > 0 {
-        println!("goes on after update {update}");
+        say!("goes on after update {update}");
     }
-    println!("run folder: {}", folder.path.display());
+    say!("run folder: {}", folder.path.display());
 }
 
 fn stopped(folder: &RunFolder) -> String {
@@ -194,8 +201,8 @@ fn stopped(folder: &RunFolder) -> String {
 }
 
 fn say_interrupted(folder: &RunFolder, update: &u64, total: u64, checkpoint: &Path) -> Outcome {
-    println!("interrupted after update {update} of {total}; saved {}", checkpoint.display());
-    println!("go on with: rl-train train --resume {}", folder.path.display());
+    say!("interrupted after update {update} of {total}; saved {}", checkpoint.display());
+    say!("go on with: rl-train train --resume {}", folder.path.display());
     Outcome::Interrupted
 }
 
@@ -222,10 +229,10 @@ fn finish(
     };
     folder.write("summary.json", &(serde_json::to_string_pretty(&summary)? + "\n"))?;
     let (mean, std, n) = (summary.eval_return_mean, summary.eval_return_std, summary.eval_episodes);
-    println!("evaluation: return {mean:.1} ± {std:.1} over {n} greedy episodes");
+    say!("evaluation: return {mean:.1} ± {std:.1} over {n} greedy episodes");
     let rate = grouped(summary.steps_per_s as u64);
-    println!("{} steps in {wall_s:.1} s, {rate} steps/s", grouped(steps));
+    say!("{} steps in {wall_s:.1} s, {rate} steps/s", grouped(steps));
     let path = folder.path.display();
-    println!("evaluate again with: rl-train eval {path}");
+    say!("evaluate again with: rl-train eval {path}");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! From a task's name to its environment.
 
 use rl_envs::{
-    Acrobot, Bandit, CartPole, Env, GridWorld, Kakade, KlToy, Lqr, MountainCar, MountainCarContinuous, Pendulum,
-    TimeLimit,
+    Acrobot, Bandit, CartPole, Env, GridWorld, Kakade, KlToy, Lqr, MountainCar, MountainCarContinuous,
+    Pendulum, TimeLimit,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,10 @@ impl TaskKind {
 
     /// The name in a run file.
     pub fn name(self) -> String {
-        serde_json::to_value(self).ok().and_then(|name| name.as_str().map(str::to_owned)).expect("a unit variant is a name")
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|name| name.as_str().map(str::to_owned))
+            .expect("a unit variant is a name")
     }
 
     /// Its constructor.
@@ -76,7 +79,9 @@ impl TaskKind {
             Self::Pendulum => World::Continuous(|| Box::new(Pendulum::v1())),
             Self::Bandit => World::Discrete(|| Box::new(Bandit::ten_armed(0))),
             Self::Kakade => World::Discrete(|| Box::new(TimeLimit::new(Kakade::new(), ENDLESS))),
-            Self::Gridworld => World::Discrete(|| Box::new(TimeLimit::new(GridWorld::russell_norvig(), ENDLESS))),
+            Self::Gridworld => {
+                World::Discrete(|| Box::new(TimeLimit::new(GridWorld::russell_norvig(), ENDLESS)))
+            }
             Self::Lqr => World::Continuous(|| Box::new(TimeLimit::new(Lqr::kakade(), ENDLESS))),
             Self::KlToy => World::Discrete(|| Box::new(KlToy::episodic())),
         }

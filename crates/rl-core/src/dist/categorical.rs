@@ -7,7 +7,7 @@ use rand::{Rng, RngExt};
 
 use super::{Distribution, read};
 use crate::CoreError;
-use crate::hand_gradient::{constant, deviation, with_jacobian};
+use crate::hand_gradient::{constant, with_jacobian};
 
 /// `π_i(k) = softmax(z_i)_k` for N rows of logits z over A actions.
 ///
@@ -16,7 +16,7 @@ use crate::hand_gradient::{constant, deviation, with_jacobian};
 ///
 /// The log-probabilities are computed once, at first use, and shared by [`log_prob`](Distribution::log_prob),
 /// [`entropy`](Distribution::entropy) and [`kl`](Distribution::kl), whose gradients in z are closed formulas (see each)
-/// instead of a tape through the softmax.
+/// instead of a tape through the softmax. They share one tape: differentiate them together, in one backward pass.
 #[derive(Clone, Debug)]
 pub struct Categorical {
     logits: Tensor<2>,
@@ -27,6 +27,8 @@ pub struct Categorical {
 /// What all quantities share, off the tape, `[N, A]` each.
 #[derive(Clone, Debug)]
 struct Table {
+    /// z.
+    logits: Tensor<2>,
     /// `log π(k)`; −∞ where forbidden.
     log_p: Tensor<2>,
     /// `π(k)`.
@@ -75,7 +77,11 @@ impl Categorical {
     /// → `[N, A]`
     #[must_use]
     pub fn log_probs(&self) -> Tensor<2> {
-        if self.logits.is_autodiff() { activation::log_softmax(self.logits.clone(), 1) } else { self.table().log_p.clone() }
+        if self.logits.is_autodiff() {
+            activation::log_softmax(self.logits.clone(), 1)
+        } else {
+            self.table().log_p.clone()
+        }
     }
 
     /// `π_i(k)` of every action, on the tape if the logits are; 0 where forbidden.
@@ -84,23 +90,31 @@ impl Categorical {
     /// → `[N, A]`
     #[must_use]
     pub fn probs(&self) -> Tensor<2> {
-        if self.logits.is_autodiff() { self.log_probs().exp() } else { self.table().p.clone() }
+        self.log_probs().exp()
     }
 
     fn table(&self) -> &Table {
         self.table.get_or_init(|| {
             let logits = constant(&self.logits);
             let forbidden = logits.clone().equal_scalar(f64::NEG_INFINITY);
-            let log_p = activation::log_softmax(logits, 1);
-            Table { p: log_p.clone().exp(), log_p, forbidden }
+            let log_p = activation::log_softmax(logits.clone(), 1);
+            Table { logits, p: log_p.clone().exp(), log_p, forbidden }
         })
     }
 
     /// `z − z̄` on the tape: zeros, also where the logit is −∞, so that a forbidden action has gradient 0.
     fn deviation(&self) -> Tensor<2> {
+        let Table { logits, forbidden, .. } = self.table();
         self.deviation
-            .get_or_init(|| deviation(&self.logits).mask_fill(self.table().forbidden.clone(), 0.0))
+            .get_or_init(|| (self.logits.clone() - logits.clone()).mask_fill(forbidden.clone(), 0.0))
             .clone()
+    }
+
+    /// `H = −Σ_k π(k)·log π(k)` `[N, 1]` off the tape, and `log π(k)` with `0·log 0 = 0` made safe.
+    fn entropy_off_tape(&self) -> (Tensor<2>, Tensor<2>) {
+        let Table { log_p, p, forbidden, .. } = self.table();
+        let log_p = log_p.clone().mask_fill(forbidden.clone(), 0.0);
+        ((p.clone() * log_p.clone()).sum_dim(1).neg(), log_p)
     }
 }
 
@@ -125,14 +139,22 @@ impl Distribution for Categorical {
     /// `H = −Σ_k π(k)·log π(k)`,   `∂H/∂z_k = −π(k)·(log π(k) + H)`.
     fn entropy(&self) -> Tensor<1> {
         let [n, _] = self.logits.dims();
-        let Table { log_p, p, forbidden } = self.table();
-        let log_p = log_p.clone().mask_fill(forbidden.clone(), 0.0); // 0·log 0 = 0
-        let entropy = (p.clone() * log_p.clone()).sum_dim(1).neg();
+        let (entropy, log_p) = self.entropy_off_tape();
         if !self.logits.is_autodiff() {
             return entropy.reshape([n]);
         }
-        let jacobian = (log_p + entropy.clone()) * p.clone().neg();
+        let jacobian = (log_p + entropy.clone()) * self.table().p.clone().neg();
         with_jacobian(entropy.reshape([n]), self.deviation(), jacobian)
+    }
+
+    fn mean_entropy(&self) -> Tensor<1> {
+        let [n, _] = self.logits.dims();
+        let (entropy, log_p) = self.entropy_off_tape();
+        if !self.logits.is_autodiff() {
+            return entropy.mean();
+        }
+        let jacobian = (log_p + entropy.clone()) * self.table().p.clone() * (-1.0 / n as f64);
+        (self.deviation() * jacobian).sum() + entropy.mean()
     }
 
     /// `KL(p ‖ q) = Σ_k p(k)·(log p(k) − log q(k))`,   `∂/∂z^p_k = p(k)·(log p(k) − log q(k) − KL)`,
@@ -150,7 +172,8 @@ impl Distribution for Categorical {
         let log_ratio = log_ratio.mask_fill(escapes, 0.0);
         let finite_part = (p.p.clone() * log_ratio.clone()).sum_dim(1);
 
-        let mut kl = finite_part.clone().clamp_min(0.0).mask_fill(infinite.clone(), f64::INFINITY).reshape([n]);
+        let mut kl =
+            finite_part.clone().clamp_min(0.0).mask_fill(infinite.clone(), f64::INFINITY).reshape([n]);
         if self.logits.is_autodiff() {
             let jacobian = (p.p.clone() * (log_ratio - finite_part)).mask_fill(infinite.expand([n, a]), 0.0);
             kl = with_jacobian(kl, self.deviation(), jacobian);
@@ -197,14 +220,18 @@ impl Distribution for Categorical {
                 *weight = (logit - max).exp();
                 total += *weight;
             }
-            assert!(total.is_finite(), "decision {row} has no action law: its logits hold NaN or +∞, or are all −∞");
+            assert!(
+                total.is_finite(),
+                "decision {row} has no action law: its logits hold NaN or +∞, or are all −∞"
+            );
             let mut left = rng.random::<f64>() * total;
             let inverted = weights.iter().position(|weight| {
                 left -= weight;
                 left < 0.0
             });
             // Rounding may leave a sliver above the last weight: it belongs to the last possible action.
-            let action = inverted.or_else(|| weights.iter().rposition(|&weight| weight > 0.0)).expect("total > 0");
+            let action =
+                inverted.or_else(|| weights.iter().rposition(|&weight| weight > 0.0)).expect("total > 0");
             actions.push(action);
             log_probs.push((logits[action] - max - total.ln()) as f32);
         }

@@ -58,7 +58,11 @@ impl Distribution for DiagGaussian {
     fn log_prob(&self, event: &Tensor<2>) -> Tensor<1> {
         let [_, d] = self.mean.dims();
         // An action drawn on the host is f32; a law in double precision is evaluated in double precision.
-        let action = if event.dtype() == self.mean.dtype() { event.clone() } else { event.clone().cast(self.mean.dtype()) };
+        let action = if event.dtype() == self.mean.dtype() {
+            event.clone()
+        } else {
+            event.clone().cast(self.mean.dtype())
+        };
         let standard = (action - self.mean.clone()) * self.log_std.clone().neg().exp();
         let kernel = standard.square() * -0.5 - self.log_std.clone();
         sum_coordinates(kernel) - 0.5 * d as f64 * (2.0 * PI).ln()
@@ -73,7 +77,11 @@ impl Distribution for DiagGaussian {
     /// `KL(p ‖ q) = Σ_d [½·(e^{2δ_d} − 1) − δ_d + ½·((μ^p_d − μ^q_d)/σ^q_d)²]`,   `δ = log σ^p − log σ^q`.
     /// Rounding below zero is cut to zero.
     fn kl(&self, other: &Self) -> Tensor<1> {
-        assert_eq!(other.mean.dims(), self.mean.dims(), "KL compares laws over the same decisions and coordinates");
+        assert_eq!(
+            other.mean.dims(),
+            self.mean.dims(),
+            "KL compares laws over the same decisions and coordinates"
+        );
         let delta = self.log_std.clone() - other.log_std.clone();
         let shift = (self.mean.clone() - other.mean.clone()) * other.log_std.clone().neg().exp();
         let spread = (delta.clone() * 2.0).exp() - 1.0;
@@ -122,7 +130,11 @@ impl Distribution for DiagGaussian {
     }
 
     fn event(elems: &[f32], rows: usize, device: &Device) -> Tensor<2> {
-        assert!(rows > 0 && elems.len().is_multiple_of(rows), "{} numbers are not {rows} actions", elems.len());
+        assert!(
+            rows > 0 && elems.len().is_multiple_of(rows),
+            "{} numbers are not {rows} actions",
+            elems.len()
+        );
         Tensor::from_data(TensorData::new(elems.to_vec(), [rows, elems.len() / rows]), device)
     }
 

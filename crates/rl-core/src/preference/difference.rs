@@ -4,9 +4,12 @@ use burn::tensor::{Tensor, activation};
 
 use super::{PairLogProb, log_sigmoid, sigmoid};
 
-/// `h = [log π(y_w) − log π(y_l)] − [log π_ref(y_w) − log π_ref(y_l)]`.
+/// `h = [log π(y_w) − log π_ref(y_w)] − [log π(y_l) − log π_ref(y_l)]`.
+///
+/// The log-ratios first: the log-probabilities of long answers are large and close to the reference's, so that in `f32`
+/// their differences are exact where those between the two answers are not.
 fn difference(policy: PairLogProb, reference: PairLogProb) -> Tensor<1> {
-    policy.margin() - reference.margin()
+    policy.log_ratio(reference).margin()
 }
 
 /// Direct preference optimisation: `−log σ(β·h)`.   Rafailov 2023, eq. 7
@@ -46,7 +49,8 @@ pub fn robust(policy: PairLogProb, reference: PairLogProb, beta: f64, label_smoo
     assert_smoothing(label_smoothing);
     let reward_margin = difference(policy, reference) * beta;
     let (right, wrong) = (log_sigmoid(reward_margin.clone()), log_sigmoid(reward_margin.neg()));
-    (right * (label_smoothing - 1.0) + wrong * label_smoothing) / (1.0 - 2.0 * label_smoothing)
+    let scale = 1.0 / (1.0 - 2.0 * label_smoothing);
+    right * ((label_smoothing - 1.0) * scale) + wrong * (label_smoothing * scale)
 }
 
 /// Identity preference optimisation on summed log-probabilities, as in the paper: `(h − 1/(2β))²`.   Azar 2023, eq. 17

@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn values_are_toml_and_bare_words_are_strings() {
-        let tree = after(&["algo.clip={ kind = \"linear\", from = 0.2, to = 0 }", "task.kind=pendulum", "seed=7"]);
+        let tree =
+            after(&["algo.clip={ kind = \"linear\", from = 0.2, to = 0 }", "task.kind=pendulum", "seed=7"]);
         let tree = tree.unwrap();
         assert_eq!(tree["algo"]["clip"]["kind"].as_str(), Some("linear"));
         assert_eq!(tree["task"]["kind"].as_str(), Some("pendulum"));
@@ -68,6 +69,9 @@ mod tests {
             assert!(after(&[text]).unwrap_err().to_string().contains("write `--set key=value`"), "{text}");
         }
         let error = after(&["algo.clip.from=1"]).unwrap_err().to_string();
-        assert_eq!(error, "`--set algo.clip.from=1`: `algo.clip` is 0.2, not a table with keys; set `algo.clip` itself");
+        assert_eq!(
+            error,
+            "`--set algo.clip.from=1`: `algo.clip` is 0.2, not a table with keys; set `algo.clip` itself"
+        );
     }
 }

@@ -211,7 +211,12 @@ impl ConfigError {
                     Some(kind) => (format!("{key}.kind"), written(kind)),
                     None => (key, got),
                 };
-                Self::UnknownChoice { hint: hint(got.trim_matches('"'), known), known: listed(known), key, got }
+                Self::UnknownChoice {
+                    hint: hint(got.trim_matches('"'), known),
+                    known: listed(known),
+                    key,
+                    got,
+                }
             }
             Mistake::MissingKey(key) => Self::MissingKey { key, table },
             Mistake::WrongType { expected } => Self::WrongType { key, got, expected },

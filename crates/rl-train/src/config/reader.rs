@@ -249,7 +249,9 @@ mod tests {
         refused("epochs = -1", &["epochs"], whole());
         let error = read_ppo("[optimizer]\nbeta3 = 0.9").unwrap_err();
         assert_eq!(error.path, ["optimizer"]);
-        assert!(matches!(error.mistake, Mistake::UnknownKey { key, known } if key == "beta3" && known.contains(&"beta1")));
+        assert!(
+            matches!(error.mistake, Mistake::UnknownKey { key, known } if key == "beta3" && known.contains(&"beta1"))
+        );
         refused("[kl]\nbeta = 0.1", &["kl"], Mistake::MissingKey("kind"));
         let error = read_ppo("[kl]\nkind = \"fixd\"\nbeta = 0.1").unwrap_err();
         assert!(matches!(error.mistake, Mistake::UnknownChoice { known } if known.contains(&"fixed")));

@@ -68,7 +68,9 @@ impl Source {
     /// # Errors
     /// If it is not TOML; the text shows the line.
     pub fn tree(&self) -> Result<Table, ConfigError> {
-        self.text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))
+        self.text
+            .parse()
+            .map_err(|error: toml::de::Error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))
     }
 }
 
