@@ -3,7 +3,7 @@
 use rl_algos::PpoReport;
 use rl_core::KlController;
 use rl_core::dist::{Categorical, DiagGaussian};
-use rl_envs::{Bandit, CartPole, GridWorld, KlToy, Lqr, TimeLimit};
+use rl_envs::{Bandit, CartPole, GridWorld, KlToy, Lqr, TimeLimit, VecEnv};
 use rl_tests::numbers;
 
 use crate::lesson::Lesson;
@@ -18,6 +18,7 @@ fn a_bandit_is_played_almost_as_well_as_its_best_arm() {
         let law: Categorical = learnt.law(&[vec![1.0]]);
         let policy = numbers(law.probs());
         let regret = world.regret(&[policy]);
+        println!("bandit, seed {seed}: regret {regret:.4} per pull of best mean {:.4}", world.best_mean());
         assert!(regret < 0.1, "seed {seed}: regret {regret} per pull of best mean {}", world.best_mean());
     }
 }
@@ -34,6 +35,7 @@ fn a_gridworld_is_walked_as_dynamic_programming_would() {
         let one_hot = |cell: usize| (0..cells).map(|i| f32::from(u8::from(i == cell))).collect();
         let law: Categorical = learnt.law(&(0..cells).map(one_hot).collect::<Vec<Vec<f32>>>());
         let value = model.policy_evaluation(&numbers(law.probs())).expect("γ < 1")[world.agent()];
+        println!("gridworld, seed {seed}: the policy is worth {value:.4} at the start, the best {best:.4}");
         assert!(value > best - 0.05, "seed {seed}: the policy is worth {value} at the start, the best {best}");
     }
 }
@@ -50,41 +52,60 @@ fn a_linear_regulator_is_steered_near_the_riccati_cost() {
         let actions = numbers(law.mean());
         let gain = (actions[1] - actions[0]) / 2.0;
         let (got, best) = (cost(gain), cost(best.gain));
+        println!("regulator, seed {seed}: gain {gain:.4} costs {got:.4}, the best {best:.4}");
         assert!(got < 1.02 * best, "seed {seed}: gain {gain} costs {got}, the best {best}");
     }
 }
 
-/// The mean over decisions of the probability of the toy's best action.
-fn chance_of_the_best_action(law: &Categorical) -> f64 {
-    let probs = numbers(law.probs());
-    let (actions, best) = (4, KlToy::BEST_ACTION);
-    let rows = probs.len() / actions;
-    probs.iter().skip(best).step_by(actions).sum::<f64>() / rows as f64
-}
-
-/// Observations that say nothing, as the toy's do.
-fn idle_observations() -> Vec<Vec<f32>> {
-    use rand::{RngExt, SeedableRng};
-    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(99);
-    (0..256).map(|_| (0..10).map(|_| rng.random_range(-1.7..1.7)).collect()).collect()
+/// The lecture's learning rate of 1e-4 just about arrives within its 100 episodes.
+#[test]
+fn the_toy_of_the_lecture_is_solved_with_the_numbers_of_the_lecture() {
+    const STEPS: f64 = 200.0;
+    for seed in SEEDS {
+        let learnt = Lesson::shipped("ppo-kl-toy").learn(KlToy::episodic, seed);
+        let mean = learnt.evaluate(KlToy::episodic, 20).mean();
+        println!("kl toy, seed {seed}: mean return {mean:.1} of {}", STEPS * KlToy::mean_reward(KlToy::BEST_ACTION));
+        assert!(mean > 0.98 * STEPS * KlToy::mean_reward(KlToy::BEST_ACTION), "seed {seed}: mean return {mean}");
+    }
 }
 
 #[test]
-fn the_toy_of_the_lecture_is_solved() {
+fn at_ten_times_the_learning_rate_the_toys_best_action_is_all_but_certain() {
+    let toys = VecEnv::new(vec![KlToy::new(); 256], 99);
+    let observations: Vec<Vec<f32>> = toys.obs().chunks(toys.obs_dim()).map(<[f32]>::to_vec).collect();
+    let mut lesson = Lesson::shipped("ppo-kl-toy");
+    lesson.ppo.optimizer.learning_rate = 1e-3.into();
     for seed in SEEDS {
-        let learnt = Lesson::shipped("ppo-kl-toy").learn(KlToy::episodic, seed);
-        let chance = chance_of_the_best_action(&learnt.law(&idle_observations()));
+        let law: Categorical = lesson.learn(KlToy::episodic, seed).law(&observations);
+        let chances = numbers(law.probs().narrow(1, KlToy::BEST_ACTION, 1));
+        let chance = chances.iter().sum::<f64>() / chances.len() as f64;
+        println!("kl toy, seed {seed}: the best action has probability {chance:.4}");
         assert!(chance > 0.95, "seed {seed}: the best action has probability {chance}");
     }
 }
 
+/// One seed of CartPole: twenty greedy episodes of at most 500 steps.
+#[track_caller]
+fn cart_pole_is_solved(seed: u64) {
+    let learnt = Lesson::shipped("ppo-cart-pole").learn(CartPole::v1, seed);
+    let mean = learnt.evaluate(CartPole::v1, 20).mean();
+    println!("cart pole, seed {seed}: mean return {mean}");
+    assert!(mean >= 475.0, "seed {seed}: mean return {mean}");
+}
+
 #[test]
-fn cart_pole_is_solved_from_every_seed() {
-    for seed in SEEDS {
-        let learnt = Lesson::shipped("ppo-cart-pole").learn(CartPole::v1, seed);
-        let mean = learnt.evaluate(CartPole::v1, 20).mean();
-        assert!(mean >= 475.0, "seed {seed}: mean return {mean}");
-    }
+fn cart_pole_is_solved_from_seed_1() {
+    cart_pole_is_solved(1);
+}
+
+#[test]
+fn cart_pole_is_solved_from_seed_2() {
+    cart_pole_is_solved(2);
+}
+
+#[test]
+fn cart_pole_is_solved_from_seed_3() {
+    cart_pole_is_solved(3);
 }
 
 /// The mean measured KL of the second half of a run.
@@ -108,6 +129,7 @@ fn an_adaptive_penalty_holds_the_measured_kl_near_its_target() {
     };
     let free = late_kl(&held_by(KlController::fixed(0.0)));
     let held = late_kl(&held_by(KlController::band(0.01, TARGET)));
+    println!("kl toy: KL {held:.5} with the controller, {free:.5} without, target {TARGET}");
     assert!((0.5 * TARGET..2.0 * TARGET).contains(&held), "KL {held}, target {TARGET}");
     assert!(free > 2.0 * TARGET, "without a penalty KL is {free} anyway: the test proves nothing");
 }

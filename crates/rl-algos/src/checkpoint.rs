@@ -12,10 +12,24 @@ use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The version this code writes.
 pub const FORMAT: &str = "rl-checkpoint-1";
+
+/// The metadata entry that holds the [`Header`] as JSON.
+const HEADER: &str = "rl-checkpoint";
+
+/// What a checkpoint file holds beside its tensors.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: String,
+    /// Over the state and every tensor.
+    sha256: String,
+    /// JSON.
+    state: String,
+}
 
 /// Named vectors and JSON state.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,11 +89,11 @@ impl Checkpoint {
                 TensorView::new(Dtype::F32, vec![b.len() / 4], b).expect("the length is a multiple of 4");
             (*name, view)
         });
-        let metadata = HashMap::from([
-            ("format".to_owned(), FORMAT.to_owned()),
-            ("sha256".to_owned(), digest(&state, bytes.iter().map(|(n, b)| (*n, b.as_slice())))),
-            ("state".to_owned(), state),
-        ]);
+        let sha256 = digest(&state, bytes.iter().map(|(n, b)| (*n, b.as_slice())));
+        let header = Header { format: FORMAT.to_owned(), sha256, state };
+        // One entry: safetensors writes a map's entries in random order, and equal runs write equal files.
+        let header = serde_json::to_string(&header).expect("strings become JSON");
+        let metadata = HashMap::from([(HEADER.to_owned(), header)]);
         let file = safetensors::serialize(views, Some(metadata)).expect("names are unique");
 
         if let Some(folder) = path.parent() {
@@ -106,20 +120,19 @@ impl Checkpoint {
         let file = fs::read(path).map_err(io)?;
         let (_, header) = SafeTensors::read_metadata(&file).map_err(|e| damaged(e.to_string()))?;
         let metadata = header.metadata().as_ref().ok_or_else(|| damaged("no metadata".into()))?;
-        let field =
-            |name: &str| metadata.get(name).ok_or_else(|| damaged(format!("no `{name}` in its metadata")));
-        let format = field("format")?;
+        let header = metadata.get(HEADER).ok_or_else(|| damaged(format!("no `{HEADER}` in its metadata")))?;
+        let Header { format, sha256, state } =
+            serde_json::from_str(header).map_err(|e| damaged(e.to_string()))?;
         if format != FORMAT {
-            return Err(CheckpointError::Format { path: path.to_owned(), found: format.clone() });
+            return Err(CheckpointError::Format { path: path.to_owned(), found: format });
         }
         let tensors = SafeTensors::deserialize(&file).map_err(|e| damaged(e.to_string()))?;
         let mut views = tensors.tensors();
         views.sort_by(|a, b| a.0.cmp(&b.0));
-        let state = field("state")?;
-        if *field("sha256")? != digest(state, views.iter().map(|(n, v)| (n.as_str(), v.data()))) {
+        if sha256 != digest(&state, views.iter().map(|(n, v)| (n.as_str(), v.data()))) {
             return Err(damaged("its checksum does not match".into()));
         }
-        let state = serde_json::from_str(state).map_err(|e| damaged(e.to_string()))?;
+        let state = serde_json::from_str(&state).map_err(|e| damaged(e.to_string()))?;
         let floats = |view: &TensorView| {
             view.data()
                 .chunks_exact(4)
