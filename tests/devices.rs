@@ -75,7 +75,10 @@ fn categorical_laws_agree() {
 #[test]
 fn gaussian_laws_agree() {
     check(DType::F64, |lab| {
-        let p = DiagGaussian::new(lab.tensor(&[0.0, 1.0, -2.0, 0.5], [2, 2]), lab.tensor(&[0.1, -1.0, 0.0, 0.7], [2, 2]));
+        let p = DiagGaussian::new(
+            lab.tensor(&[0.0, 1.0, -2.0, 0.5], [2, 2]),
+            lab.tensor(&[0.1, -1.0, 0.0, 0.7], [2, 2]),
+        );
         let q = DiagGaussian::new(lab.tensor(&[0.2, 0.8, -1.5, 0.0], [2, 2]), lab.tensor(&[0.0; 4], [2, 2]));
         let event = lab.tensor(&[0.4, -0.1, -2.5, 3.0], [2, 2]);
         [p.log_prob(&event), p.entropy(), p.kl(&q), q.kl(&p)].map(numbers).concat()
@@ -113,7 +116,8 @@ fn the_gradient_of_the_clipped_surrogate_agrees() {
 
 /// The seeded network 4-8-8-3, in `f32` as networks are.
 fn network(activation: Activation, device: &Device) -> MlpPolicy<CategoricalHead> {
-    let shape = MlpConfig { hidden: vec![8, 8], activation, kernels: Kernels::Portable, ..MlpConfig::default() };
+    let shape =
+        MlpConfig { hidden: vec![8, 8], activation, kernels: Kernels::Portable, ..MlpConfig::default() };
     MlpPolicy::new(&shape, 4, CategoricalHead::new(3), &mut ChaCha8Rng::seed_from_u64(7), device)
 }
 
@@ -123,9 +127,10 @@ fn the_gradient_of_a_network_agrees() {
         check(DType::F32, |lab| {
             let mut rng = ChaCha8Rng::seed_from_u64(1);
             let obs: Vec<f64> = (0..5 * 4).map(|_| rng.random_range(-2.0..2.0)).collect();
-            let gradient = network(activation, &lab.device).gradient(&lab.tensor(&obs, [5, 4]), &mut rng, |law| {
-                law.log_prob(&lab.actions(&[0, 1, 2, 1, 0])).mean()
-            });
+            let gradient =
+                network(activation, &lab.device).gradient(&lab.tensor(&obs, [5, 4]), &mut rng, |law| {
+                    law.log_prob(&lab.actions(&[0, 1, 2, 1, 0])).mean()
+                });
             numbers(gradient)
         });
     }
@@ -157,7 +162,8 @@ fn a_seed_draws_the_same_actions_everywhere() {
     });
     check(DType::F32, |lab| {
         let head = GaussianHead::new(2, -0.5, (-5.0, 2.0), &lab.device);
-        let policy = MlpPolicy::new(&MlpConfig::default(), 3, head, &mut ChaCha8Rng::seed_from_u64(7), &lab.device);
+        let policy =
+            MlpPolicy::new(&MlpConfig::default(), 3, head, &mut ChaCha8Rng::seed_from_u64(7), &lab.device);
         let law = policy.policy(&lab.tensor(&[0.5; 30], [10, 3]));
         numbers(law.sample(&mut ChaCha8Rng::seed_from_u64(3)))
     });
@@ -178,10 +184,12 @@ fn a_ppo_update_agrees() {
         let (rollout, _) = collector.collect(&model, &mut rng);
         let actions: Vec<f64> = Categorical::elems(&rollout.actions).into_iter().map(|a| a as f64).collect();
 
-        let mut config = PpoConfig { rollout_steps: 4, epochs: 2, minibatch_rows: 16, ..PpoConfig::default() };
+        let mut config =
+            PpoConfig { rollout_steps: 4, epochs: 2, minibatch_rows: 16, ..PpoConfig::default() };
         config.optimizer.learning_rate = Schedule::Constant(1e-3);
         let (model, report) = Ppo::new(config, 1).update(model, &rollout, &mut rng).expect("finite numbers");
-        let report = vec![report.policy_loss, report.value_loss, report.entropy, report.approx_kl, report.grad_norm];
+        let report =
+            vec![report.policy_loss, report.value_loss, report.entropy, report.approx_kl, report.grad_norm];
         [actions, report, numbers(flatten(&model))].concat()
     });
 }

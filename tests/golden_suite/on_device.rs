@@ -24,7 +24,11 @@ impl Lab {
         let labs = |(name, device): (&'static str, Device)| {
             let precise = device.supports_dtype(DType::F64);
             let precisions = [Some(Precision::Single), precise.then_some(Precision::Double)];
-            precisions.into_iter().flatten().map(move |precision| Self { name, device: device.clone(), precision })
+            precisions.into_iter().flatten().map(move |precision| Self {
+                name,
+                device: device.clone(),
+                precision,
+            })
         };
         rl_tests::devices().into_iter().flat_map(labs).collect()
     }
@@ -103,7 +107,10 @@ fn dims<const D: usize>(key: &str, shape: &[usize]) -> [usize; D] {
 }
 
 /// The gradients of a scalar in some variables, by autodiff.
-pub fn gradients<const D: usize, const K: usize>(of: &Tensor<1>, variables: [&Tensor<D>; K]) -> [Tensor<D>; K] {
+pub fn gradients<const D: usize, const K: usize>(
+    of: &Tensor<1>,
+    variables: [&Tensor<D>; K],
+) -> [Tensor<D>; K] {
     let tape = of.clone().backward();
     variables.map(|variable| variable.grad(&tape).expect("the result depends on the variable"))
 }

@@ -18,7 +18,8 @@ pub const FORMULAS: Formulas = &[
 ];
 
 fn ppo_clip_loss(x: &TensorInputs) -> Answers {
-    let (logits, log_prob_old, clip) = (x.variable("logits"), x.tensor("old_log_probs"), x.number("clip_eps"));
+    let (logits, log_prob_old, clip) =
+        (x.variable("logits"), x.tensor("old_log_probs"), x.number("clip_eps"));
     let log_prob = Categorical::new(logits.clone()).log_prob(&x.indices("actions"));
     let advantage = x.tensor("advantages");
     let advantage = if x.flag("normalize_advantages") { standardise(advantage) } else { advantage };

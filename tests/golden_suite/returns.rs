@@ -22,7 +22,8 @@ fn ends<F: Real>(x: &Inputs) -> Vec<Vec<End<F>>> {
         (false, true) => End::Truncated { bootstrap },
         (false, false) => End::Continues,
     };
-    let stream = |(n, values): (usize, Vec<F>)| values.into_iter().enumerate().map(|(t, v)| end(n, t, v)).collect();
+    let stream =
+        |(n, values): (usize, Vec<F>)| values.into_iter().enumerate().map(|(t, v)| end(n, t, v)).collect();
     x.columns("final_values").into_iter().enumerate().map(stream).collect()
 }
 

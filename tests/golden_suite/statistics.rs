@@ -19,10 +19,11 @@ fn whitening<F: Scalar>(x: &Inputs) -> Answers {
     let variance = if x.flag("unbiased") { Variance::Unbiased } else { Variance::Biased };
     let formula = if x.flag("shift_mean") { whiten } else { whiten_keeping_mean };
     let of = moments(&values, Some(&mask), variance).expect("the values have a variance");
-    answers()
-        .with("mean", of.mean)
-        .with("var", of.variance)
-        .with_masked("whitened", formula(&values, Some(&mask), variance), mask)
+    answers().with("mean", of.mean).with("var", of.variance).with_masked(
+        "whitened",
+        formula(&values, Some(&mask), variance),
+        mask,
+    )
 }
 
 /// Statistics after each batch, and rows normalised by the last.

@@ -85,7 +85,8 @@ impl Report {
     /// Asserts that each of these formulas has a file, and that all cases of it agree.
     #[track_caller]
     pub fn demand(&self, formulas: Formulas) {
-        let missing = formulas.iter().filter(|(function, _)| !self.files.iter().any(|file| file.function == *function));
+        let missing =
+            formulas.iter().filter(|(function, _)| !self.files.iter().any(|file| file.function == *function));
         let missing: Vec<&str> = missing.map(|(function, _)| *function).collect();
         assert!(missing.is_empty(), "{} holds no file for {missing:?}", self.folder.display());
         let claimed = |file: &&FileReport| formulas.iter().any(|(function, _)| file.function == *function);
@@ -115,12 +116,19 @@ impl Report {
                 0 => String::new(),
                 n => format!(", {n} beyond f32"),
             };
-            let _ = writeln!(text, "  {name:<34} {cases:>3} cases, {compared:>6} numbers{skipped}{faults} ({runs})");
+            let _ = writeln!(
+                text,
+                "  {name:<34} {cases:>3} cases, {compared:>6} numbers{skipped}{faults} ({runs})"
+            );
         }
         let total = |of: fn(&FileReport) -> usize| self.files.iter().map(of).sum::<usize>();
-        let (cases, compared, faults) = (total(|f| f.cases), total(|f| f.compared), total(|f| f.faults.len()));
+        let (cases, compared, faults) =
+            (total(|f| f.cases), total(|f| f.compared), total(|f| f.faults.len()));
         let files = self.files.len();
-        let _ = writeln!(text, "  total: {files} files, {cases} cases, {compared} numbers compared, {faults} faults");
+        let _ = writeln!(
+            text,
+            "  total: {files} files, {cases} cases, {compared} numbers compared, {faults} faults"
+        );
         let not_yet = if self.not_yet.is_empty() { "nothing".to_owned() } else { self.not_yet.join(", ") };
         let _ = writeln!(text, "  not yet in scope: {not_yet}");
         text

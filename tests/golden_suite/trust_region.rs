@@ -18,7 +18,8 @@ pub const FORMULAS: Formulas = &[
 fn natural_gradient_softmax(x: &Inputs) -> Answers {
     let (q, damping) = (x.rows::<f64>("q"), x.number("damping"));
     let weights = x.numbers("state_weights");
-    let states = x.rows("logits").into_iter().zip(weights).map(|(logits, weight)| SoftmaxState::new(&logits, weight));
+    let states =
+        x.rows("logits").into_iter().zip(weights).map(|(logits, weight)| SoftmaxState::new(&logits, weight));
     let states: Vec<(SoftmaxState, Vec<f64>)> = states.zip(q).collect();
     let each = |formula: &dyn Fn(&SoftmaxState, &[f64]) -> Vec<f64>| -> Vec<f64> {
         states.iter().flat_map(|(state, q)| formula(state, q)).collect()

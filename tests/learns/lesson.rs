@@ -8,7 +8,8 @@ use rl_algos::{EnvCollector, Evaluation, Ppo, PpoConfig, PpoReport, Update, eval
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
 use rl_models::{
-    Activation, ActorCritic, CategoricalHead, GaussianHead, Head, Kernels, MlpConfig, MlpPolicy, MlpValue, Separate,
+    Activation, ActorCritic, CategoricalHead, GaussianHead, Head, Kernels, MlpConfig, MlpPolicy, MlpValue,
+    Separate,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -60,7 +61,8 @@ impl Lesson {
                 algo.insert(key.to_owned(), Value::Null);
             }
         }
-        let ppo = PpoConfig::deserialize(Value::Object(algo)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let ppo =
+            PpoConfig::deserialize(Value::Object(algo)).unwrap_or_else(|error| panic!("{path}: {error}"));
         let model = &file["model"];
         assert!(model["layout"].as_str().is_none_or(|layout| layout == "separate"), "{path}");
         let plain = MlpConfig::default();

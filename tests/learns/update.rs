@@ -40,7 +40,8 @@ fn sample<E: Env<Action = usize>>(env: E, model: &Model, gae_lambda: f64) -> Sam
 
 /// PPO without annealing, gradient limit and entropy bonus: one epoch of one minibatch.
 fn plain() -> PpoConfig {
-    let mut config = PpoConfig { rollout_steps: ROWS, epochs: 1, minibatch_rows: ROWS, ..PpoConfig::default() };
+    let mut config =
+        PpoConfig { rollout_steps: ROWS, epochs: 1, minibatch_rows: ROWS, ..PpoConfig::default() };
     config.optimizer.learning_rate = 0.01.into();
     config.entropy_coef = 0.0.into();
     config.max_grad_norm = None;
@@ -153,7 +154,9 @@ fn without_advantages_the_entropy_bonus_raises_entropy_and_nothing_else_moves_th
     let start = unflatten(start, &Tensor::from_data(theta.as_slice(), &Device::flex())); // far from uniform
     let mut sample = sample(env, &start, 0.95);
     sample.advantage = sample.advantage.zeros_like();
-    let entropy = |model: &Model| numbers(rl_core::dist::Distribution::entropy(&model.policy(&sample.obs))).iter().sum::<f64>();
+    let entropy = |model: &Model| {
+        numbers(rl_core::dist::Distribution::entropy(&model.policy(&sample.obs))).iter().sum::<f64>()
+    };
     let mut config = PpoConfig { epochs: 10, advantage_norm: AdvantageNorm::Off, ..plain() };
 
     let (_, still, _) = update(config.clone(), start.clone(), &sample);

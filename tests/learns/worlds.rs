@@ -36,7 +36,10 @@ fn a_gridworld_is_walked_as_dynamic_programming_would() {
         let law: Categorical = learnt.law(&(0..cells).map(one_hot).collect::<Vec<Vec<f32>>>());
         let value = model.policy_evaluation(&numbers(law.probs())).expect("γ < 1")[world.agent()];
         println!("gridworld, seed {seed}: the policy is worth {value:.4} at the start, the best {best:.4}");
-        assert!(value > best - 0.05, "seed {seed}: the policy is worth {value} at the start, the best {best}");
+        assert!(
+            value > best - 0.05,
+            "seed {seed}: the policy is worth {value} at the start, the best {best}"
+        );
     }
 }
 
@@ -57,24 +60,28 @@ fn a_linear_regulator_is_steered_near_the_riccati_cost() {
     }
 }
 
-/// The lecture's learning rate of 1e-4 just about arrives within its 100 episodes.
+/// The shipped numbers are the lecture's; the greedy policy they end with takes the best action everywhere.
 #[test]
 fn the_toy_of_the_lecture_is_solved_with_the_numbers_of_the_lecture() {
-    const STEPS: f64 = 200.0;
+    let best = 200.0 * KlToy::mean_reward(KlToy::BEST_ACTION);
     for seed in SEEDS {
         let learnt = Lesson::shipped("ppo-kl-toy").learn(KlToy::episodic, seed);
         let mean = learnt.evaluate(KlToy::episodic, 20).mean();
-        println!("kl toy, seed {seed}: mean return {mean:.1} of {}", STEPS * KlToy::mean_reward(KlToy::BEST_ACTION));
-        assert!(mean > 0.98 * STEPS * KlToy::mean_reward(KlToy::BEST_ACTION), "seed {seed}: mean return {mean}");
+        println!("kl toy, seed {seed}: mean return {mean:.1} of {best}");
+        assert!(mean > 0.98 * best, "seed {seed}: mean return {mean} of {best}");
     }
 }
 
+/// Many epochs over one short episode fit the policy to noise in observations that say nothing. Eight episodes per
+/// update leave the average.
 #[test]
-fn at_ten_times_the_learning_rate_the_toys_best_action_is_all_but_certain() {
+fn with_eight_episodes_per_update_the_toys_best_action_is_all_but_certain() {
     let toys = VecEnv::new(vec![KlToy::new(); 256], 99);
     let observations: Vec<Vec<f32>> = toys.obs().chunks(toys.obs_dim()).map(<[f32]>::to_vec).collect();
     let mut lesson = Lesson::shipped("ppo-kl-toy");
-    lesson.ppo.optimizer.learning_rate = 1e-3.into();
+    (lesson.envs, lesson.total_steps) = (8, 8 * 50 * 200);
+    (lesson.ppo.epochs, lesson.ppo.minibatch_rows) = (10, 400);
+    lesson.ppo.optimizer.learning_rate = 3e-4.into();
     for seed in SEEDS {
         let law: Categorical = lesson.learn(KlToy::episodic, seed).law(&observations);
         let chances = numbers(law.probs().narrow(1, KlToy::BEST_ACTION, 1));

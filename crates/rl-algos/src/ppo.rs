@@ -224,7 +224,9 @@ impl Ppo {
             Some(epsilon) => surrogate::clipped(ratio.clone(), batch.advantage.clone(), epsilon),
             None => surrogate::importance_weighted(ratio.clone(), batch.advantage.clone()),
         };
-        let entropy = batch.mean(law.entropy());
+        let entropy_coef = self.config.entropy_coef.at(self.progress());
+        // Without a bonus the entropy is only reported: no need to record it.
+        let entropy = batch.mean(if entropy_coef == 0.0 { law.constant() } else { law.clone() }.entropy());
         let policy_loss = batch.mean(objective.clone()).neg();
         let (log_ratio, ratio) = (log_ratio.inner(), ratio.inner());
         let seen = [
@@ -240,10 +242,8 @@ impl Ppo {
             }
             _ => policy_loss,
         };
-        match self.config.entropy_coef.at(self.progress()) {
-            0.0 => (loss, seen),
-            coef => (loss - entropy * coef, seen),
-        }
+        let loss = if entropy_coef == 0.0 { loss } else { loss - entropy * entropy_coef };
+        (loss, seen)
     }
 
     /// E[½(V − R)²], clipped around V_old where asked.

@@ -57,6 +57,12 @@ pub trait Distribution: Clone {
     #[must_use]
     fn with_params(&self, params: Tensor<2>) -> Self;
 
+    /// The same laws off the tape: for what is measured, not differentiated.
+    #[must_use]
+    fn constant(&self) -> Self {
+        self.with_params(self.params().inner())
+    }
+
     /// `F_z·dz` of each decision, with `F_z = E_{a∼π} [∇_z log π(a) ∇_z log π(a)ᵀ]` the Fisher matrix in the raw
     /// outputs: the middle factor of the Gauss–Newton product `Jᵀ F_z J v` of natural gradient and TRPO.
     ///

@@ -192,6 +192,11 @@ impl Distribution for Categorical {
         Self::new(params)
     }
 
+    /// Shares the table, so that measuring costs no second softmax.
+    fn constant(&self) -> Self {
+        Self { logits: constant(&self.logits), table: self.table.clone(), deviation: OnceLock::new() }
+    }
+
     /// `F_z = diag(π) − π πᵀ`, so `(F_z dz)_k = π(k)·(dz_k − Σ_j π(j)·dz_j)`. What `dz` holds at a forbidden action is
     /// ignored (the difference of two −∞ logits is NaN).
     fn fisher_vec(&self, dz: Tensor<2>) -> Tensor<2> {
