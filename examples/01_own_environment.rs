@@ -77,11 +77,13 @@ fn learn(seed: u64) -> f64 {
 
     // 3. A collector samples, PPO updates, `run` is the loop between them.
     let envs = VecEnv::new(vec![Parity::default(); 16], seed);
-    let mut collector = EnvCollector::new(envs, config.rollout_steps, config.gamma, config.gae_lambda, &device);
+    let mut collector =
+        EnvCollector::new(envs, config.rollout_steps, config.gamma, config.gae_lambda, &device);
     let mut ppo = Ppo::new(config, 40);
     let mut metrics = Vec::new();
-    let model = run::run(&mut ppo, model, 40, &mut rng, |model, rng| collector.collect(model, rng).0, &mut metrics)
-        .expect("no loss became infinite");
+    let model =
+        run::run(&mut ppo, model, 40, &mut rng, |model, rng| collector.collect(model, rng).0, &mut metrics)
+            .expect("no loss became infinite");
 
     // 4. What did it do? Every metric has a row in docs/metrics.md.
     for (update, _, entropy) in metrics.iter().filter(|(_, name, _)| *name == "losses/entropy").step_by(10) {

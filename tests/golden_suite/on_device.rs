@@ -61,17 +61,17 @@ impl TensorInputs<'_> {
     /// A constant, in the shape of the file.
     pub fn tensor<const D: usize>(&self, key: &str) -> Tensor<D> {
         let Numbers { shape, values } = self.list(key);
-        self.from_values(values, dims(key, &shape))
+        self.tensor_of(values, dims(key, &shape))
     }
 
     /// A constant with all numbers of the file in one row: `[B][T]` → `[B·T]`.
     pub fn flat(&self, key: &str) -> Tensor<1> {
         let values = self.list(key).values;
         let n = values.len();
-        self.from_values(values, [n])
+        self.tensor_of(values, [n])
     }
 
-    fn from_values<const D: usize>(&self, values: Vec<f64>, shape: [usize; D]) -> Tensor<D> {
+    fn tensor_of<const D: usize>(&self, values: Vec<f64>, shape: [usize; D]) -> Tensor<D> {
         let target = (&self.lab.device, self.lab.dtype());
         match self.lab.precision {
             Precision::Double => Tensor::from_data(TensorData::new(values, shape), target),

@@ -50,7 +50,7 @@ impl Schedule {
     /// The number at progress `p`: update `k` of `N` (counted from 0) has `p = k/N`, so the last one is still before
     /// the end. Outside `[0, 1]` (or NaN, as 0/0) the nearest end counts.
     pub fn at(&self, progress: f64) -> f64 {
-        let p = progress.max(0.0).min(1.0); // unlike clamp, max sends NaN to 0
+        let p = if progress.is_nan() { 0.0 } else { progress.clamp(0.0, 1.0) };
         match *self {
             Self::Constant(value) => value,
             Self::Linear { from, to } => from + (to - from) * p,

@@ -38,7 +38,7 @@ pub fn unflatten<M: Module>(module: M, theta: &Tensor<1>) -> M {
             let (id, old, mapper) = param.consume();
             let (shape, tracked, leaf) = (old.shape(), old.is_autodiff(), old.is_require_grad());
             let n = shape.num_elements();
-            let mut new: Tensor<D> = self.theta.clone().slice([self.at..self.at + n]).reshape(shape);
+            let mut new: Tensor<D> = self.theta.clone().narrow(0, self.at, n).reshape(shape);
             self.at += n;
             if tracked {
                 new = new.autodiff();

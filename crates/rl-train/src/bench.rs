@@ -92,7 +92,8 @@ impl Job for Bench<'_> {
 
         let (mut elems, mut probs) = (Vec::new(), Vec::new());
         let inference_us = per_step(share, envs, || {
-            (elems.clear(), probs.clear());
+            elems.clear();
+            probs.clear();
             model.policy(&obs).draw(&mut rng, &mut elems, &mut probs);
             Ok(())
         })?;

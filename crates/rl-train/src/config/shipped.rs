@@ -18,6 +18,7 @@ macro_rules! shipped {
 shipped![
     "ppo-cart-pole",
     "ppo-cart-pole-cleanrl",
+    "ppo-cart-pole-zoo",
     "ppo-acrobot",
     "ppo-mountain-car",
     "ppo-mountain-car-continuous",
