@@ -55,6 +55,13 @@ pub fn unflatten<M: Module>(module: M, theta: &Tensor<1>) -> M {
     module
 }
 
+/// ∇_θ loss(module), flat `[P]` on the plain device, by autodiff: the module is lifted for this call only.
+pub fn autodiff_gradient<M: Module>(module: &M, loss: impl FnOnce(&M) -> Tensor<1>) -> Tensor<1> {
+    let tracked = module.clone().train();
+    let mut grads = loss(&tracked).backward();
+    flat_grad(&tracked, &mut grads)
+}
+
 /// ∇_θ of the last backward pass, flat `[P]` in the order of [`flatten`]; zeros where a parameter
 /// took no part.
 pub fn flat_grad<M: Module>(module: &M, grads: &mut Gradients) -> Tensor<1> {

@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 
-use crate::flat_params::{flat_grad, grad_pieces};
+use crate::flat_params::{autodiff_gradient, grad_pieces};
 use crate::head::Head;
 use crate::mlp::{Mlp, MlpConfig};
 use crate::tape::Tape;
@@ -51,9 +51,7 @@ impl<H: Head> Policy for MlpPolicy<H> {
         loss: impl FnOnce(H::Dist) -> Tensor<1>,
     ) -> Tensor<1> {
         if !self.net.uses_host_kernels() {
-            let tracked = self.clone().train();
-            let mut grads = loss(tracked.policy_in_training(obs, noise)).backward();
-            return flat_grad(&tracked, &mut grads);
+            return autodiff_gradient(self, |tracked| loss(tracked.policy_in_training(obs, noise)));
         }
         // Autodiff from the raw outputs on; the network itself is pulled back by hand.
         let tape = Tape::record(&self.net, obs.clone(), Some(noise));
@@ -99,9 +97,7 @@ impl ValueFunction for MlpValue {
         loss: impl FnOnce(Tensor<1>) -> Tensor<1>,
     ) -> Tensor<1> {
         if !self.net.uses_host_kernels() {
-            let tracked = self.clone().train();
-            let mut grads = loss(tracked.value_in_training(obs, noise)).backward();
-            return flat_grad(&tracked, &mut grads);
+            return autodiff_gradient(self, |tracked| loss(tracked.value_in_training(obs, noise)));
         }
         let tape = Tape::record(&self.net, obs.clone(), Some(noise));
         let v = column(tape.output.clone()).autodiff().require_grad();

@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 
-use crate::flat_params::flat_grad;
+use crate::flat_params::autodiff_gradient;
 use crate::head::Head;
 use crate::mlp::{Mlp, MlpConfig};
 use crate::mlp_policy::column;
@@ -67,12 +67,12 @@ impl<H: Head> ActorCritic for Shared<H> {
         policy_loss: impl FnOnce(H::Dist) -> Tensor<1>,
         value_loss: impl FnOnce(Tensor<1>) -> Tensor<1>,
     ) -> Tensor<1> {
-        let tracked = self.clone().train();
-        let hidden = tracked.trunk.forward_in_training(obs.clone(), noise);
-        let features = tracked.trunk.drop_out(tracked.trunk.activation.forward(hidden), noise);
-        let law = tracked.head.law(tracked.policy.forward(features.clone()));
-        let value = column(tracked.value.forward(features));
-        let mut grads = (policy_loss(law) + value_loss(value)).backward();
-        flat_grad(&tracked, &mut grads)
+        autodiff_gradient(self, |tracked| {
+            let hidden = tracked.trunk.forward_in_training(obs.clone(), noise);
+            let features = tracked.trunk.drop_out(tracked.trunk.activation.forward(hidden), noise);
+            let law = tracked.head.law(tracked.policy.forward(features.clone()));
+            let value = column(tracked.value.forward(features));
+            policy_loss(law) + value_loss(value)
+        })
     }
 }

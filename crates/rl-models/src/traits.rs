@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor};
 use rand::Rng;
 use rl_core::dist::Distribution;
 
-use crate::flat_params::flat_grad;
+use crate::flat_params::autodiff_gradient;
 
 /// What one forward pass handles and one minibatch selects: observations, or token sequences.
 pub trait Rows: Clone {
@@ -56,9 +56,7 @@ pub trait Policy: Module + ModuleDisplay {
         noise: &mut dyn Rng,
         loss: impl FnOnce(Self::Dist) -> Tensor<1>,
     ) -> Tensor<1> {
-        let tracked = self.clone().train();
-        let mut grads = loss(tracked.policy_in_training(obs, noise)).backward();
-        flat_grad(&tracked, &mut grads)
+        autodiff_gradient(self, |tracked| loss(tracked.policy_in_training(obs, noise)))
     }
 }
 
@@ -82,9 +80,7 @@ pub trait ValueFunction: Module + ModuleDisplay {
         noise: &mut dyn Rng,
         loss: impl FnOnce(Tensor<1>) -> Tensor<1>,
     ) -> Tensor<1> {
-        let tracked = self.clone().train();
-        let mut grads = loss(tracked.value_in_training(obs, noise)).backward();
-        flat_grad(&tracked, &mut grads)
+        autodiff_gradient(self, |tracked| loss(tracked.value_in_training(obs, noise)))
     }
 }
 
