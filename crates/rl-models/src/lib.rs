@@ -40,6 +40,7 @@ pub mod mlp_policy;
 pub mod separate;
 pub mod shared;
 mod tape;
+pub mod tokens;
 pub mod traits;
 
 pub use activation::Activation;
@@ -48,4 +49,5 @@ pub use mlp::{Kernels, Mlp, MlpConfig};
 pub use mlp_policy::{MlpPolicy, MlpValue};
 pub use separate::Separate;
 pub use shared::Shared;
+pub use tokens::Tokens;
 pub use traits::{ActorCritic, Policy, Rows, ValueFunction};
