@@ -1,10 +1,8 @@
 //! A run from a shipped config, through the library: what `rl-train` does, without files and without a screen.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{EnvCollector, Evaluation, Ppo, PpoConfig, PpoReport, Update, evaluate};
+use rl_algos::{EnvCollector, Evaluation, Ppo, PpoConfig, PpoReport, Update, evaluate, streams};
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
 use rl_models::{
@@ -111,10 +109,10 @@ impl Lesson {
         let device = Device::flex();
         self.ppo.validate(self.envs).expect("the settings can work");
         let envs = VecEnv::new((0..self.envs).map(|_| make()).collect(), seed);
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let (mut weights, mut rng) = (streams::weights(seed), streams::actions(seed));
         let mut model = Separate {
-            policy: MlpPolicy::new(&self.shape, envs.obs_dim(), head, &mut rng, &device),
-            value: MlpValue::new(&self.shape, envs.obs_dim(), &mut rng, &device),
+            policy: MlpPolicy::new(&self.shape, envs.obs_dim(), head, &mut weights, &device),
+            value: MlpValue::new(&self.shape, envs.obs_dim(), &mut weights, &device),
         };
         let ppo = &self.ppo;
         let mut collector = EnvCollector::new(envs, ppo.rollout_steps, ppo.gamma, ppo.gae_lambda, &device);

@@ -14,6 +14,7 @@ pub mod ppo;
 pub mod rollout;
 pub mod run;
 mod scalars;
+pub mod streams;
 pub mod update;
 
 pub use adam::{Adam, AdamConfig};

@@ -23,20 +23,20 @@ impl Activation {
         }
     }
 
-    /// `x ← σ(x)` on host memory.
+    /// `x ← σ(x)` on host memory, as wide as the processor's vectors are; the same bits on each.
     pub(crate) fn apply(self, x: &mut [f32]) {
-        match self {
+        pulp::Arch::new().dispatch(|| match self {
             Activation::Tanh => x.iter_mut().for_each(|x| *x = tanh(*x)),
             Activation::Relu => x.iter_mut().for_each(|x| *x = x.max(0.0)),
-        }
+        });
     }
 
     /// `d ← d·σ'(x)` on host memory, from the output `y = σ(x)`: `1 − y²`, or `1[y > 0]`.
     pub(crate) fn pull_back(self, d: &mut [f32], y: &[f32]) {
-        match self {
+        pulp::Arch::new().dispatch(|| match self {
             Activation::Tanh => d.iter_mut().zip(y).for_each(|(d, y)| *d *= 1.0 - y * y),
             Activation::Relu => d.iter_mut().zip(y).for_each(|(d, y)| *d = if *y > 0.0 { *d } else { 0.0 }),
-        }
+        });
     }
 }
 

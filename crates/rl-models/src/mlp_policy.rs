@@ -7,7 +7,7 @@ use rand::Rng;
 use crate::flat_params::{autodiff_gradient, grad_pieces};
 use crate::head::Head;
 use crate::mlp::{Mlp, MlpConfig};
-use crate::tape::Tape;
+use crate::tape;
 use crate::traits::{Policy, ValueFunction};
 
 /// π_θ(· | s) = head(MLP(s)).
@@ -53,13 +53,8 @@ impl<H: Head> Policy for MlpPolicy<H> {
         if !self.net.uses_host_kernels() {
             return autodiff_gradient(self, |tracked| loss(tracked.policy_in_training(obs, noise)));
         }
-        // Autodiff from the raw outputs on; the network itself is pulled back by hand.
-        let tape = Tape::record(&self.net, obs.clone(), Some(noise));
-        let z = tape.output.clone().autodiff().require_grad();
         let head = self.head.clone().train();
-        let mut grads = loss(head.law(z.clone())).backward();
-        let d = z.grad_remove(&mut grads).unwrap_or_else(|| tape.output.zeros_like());
-        let mut pieces = tape.pull_back(&self.net, d);
+        let (mut pieces, mut grads) = tape::gradient(&self.net, obs.clone(), noise, |z| loss(head.law(z)));
         pieces.extend(grad_pieces(&head, &mut grads));
         Tensor::cat(pieces, 0)
     }
@@ -99,12 +94,8 @@ impl ValueFunction for MlpValue {
         if !self.net.uses_host_kernels() {
             return autodiff_gradient(self, |tracked| loss(tracked.value_in_training(obs, noise)));
         }
-        let tape = Tape::record(&self.net, obs.clone(), Some(noise));
-        let v = column(tape.output.clone()).autodiff().require_grad();
-        let mut grads = loss(v.clone()).backward();
-        let d = v.grad_remove(&mut grads).unwrap_or_else(|| v.inner().zeros_like());
-        let rows = d.dims()[0];
-        Tensor::cat(tape.pull_back(&self.net, d.reshape([rows, 1])), 0)
+        let (pieces, _) = tape::gradient(&self.net, obs.clone(), noise, |v| loss(column(v)));
+        Tensor::cat(pieces, 0)
     }
 }
 

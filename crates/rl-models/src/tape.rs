@@ -3,7 +3,7 @@
 //! The same numbers as autodiff gives (a test says so), without a graph: on small networks the
 //! graph costs more than the arithmetic.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Gradients, Tensor, TensorData};
 use rand::Rng;
 
 use crate::flat_params::flat;
@@ -18,6 +18,24 @@ pub(crate) struct Tape {
     masks: Vec<Option<Vec<f32>>>,
     /// The last layer's outputs `[R, outputs]`.
     pub(crate) output: Tensor<2>,
+}
+
+/// ∇ of a loss of the network's outputs: one flat piece per parameter in visiting order, and what
+/// else the loss depends on. Autodiff records from the outputs on; the network is pulled back by hand.
+///
+/// # Shapes
+/// `loss`: `[R, outputs]` → `[1]`
+pub(crate) fn gradient(
+    mlp: &Mlp,
+    x: Tensor<2>,
+    noise: &mut dyn Rng,
+    loss: impl FnOnce(Tensor<2>) -> Tensor<1>,
+) -> (Vec<Tensor<1>>, Gradients) {
+    let tape = Tape::record(mlp, x, Some(noise));
+    let z = tape.output.clone().autodiff().require_grad();
+    let mut grads = loss(z.clone()).backward();
+    let d = z.grad_remove(&mut grads).unwrap_or_else(|| tape.output.zeros_like());
+    (tape.pull_back(mlp, d), grads)
 }
 
 impl Tape {

@@ -4,10 +4,9 @@
 //! with the types that task and algorithm ask for. A new algorithm is a new arm here.
 
 use burn::tensor::Tensor;
-use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{EnvCollector, Persist, Ppo, PpoConfig, Rollout, Update};
+use rl_algos::{EnvCollector, Persist, Ppo, PpoConfig, Rollout, Update, streams};
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
 use rl_models::{ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, MlpValue, Separate, Shared};
@@ -15,10 +14,6 @@ use rl_models::{ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, Mlp
 use crate::config::{AlgoConfig, Layout, RunConfig};
 use crate::device::ChosenDevice;
 use crate::world::{AnyEnv, World};
-
-/// Environment `i` draws from stream `i` of the seed; the learner's streams are the last two.
-const WEIGHTS_STREAM: u64 = u64::MAX;
-const ACTIONS_STREAM: u64 = u64::MAX - 1;
 
 /// What a run is made of, before its first update.
 pub struct Parts<E: Env, M, U> {
@@ -94,7 +89,7 @@ where
     if let Some(clip) = config.normalize.reward_clip {
         collector = collector.with_reward_scale(clip);
     }
-    let (mut weights, rng) = (stream(config.seed, WEIGHTS_STREAM), stream(config.seed, ACTIONS_STREAM));
+    let (mut weights, rng) = (streams::weights(config.seed), streams::actions(config.seed));
     let shape = config.model.mlp(device.kernels);
     match config.model.layout {
         Layout::Separate => {
@@ -107,10 +102,4 @@ where
             job.run(Parts { model, algorithm, collector, rng, make_env, device })
         }
     }
-}
-
-fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(stream);
-    rng
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! config.toml      the resolved config: this file alone gives the run again
-//! run.json         seed, version, git revision, device, command line
+//! run.json         seed, versions, git revision, device, command line
 //! metrics.jsonl    one object per update; the same bytes for the same seed
 //! timing.jsonl     what the clock said at each update
 //! checkpoint/      00000123.safetensors: everything after update 123; the last few
@@ -58,6 +58,7 @@ struct RunRecord {
     seed: u64,
     device: String,
     version: &'static str,
+    rustc: &'static str,
     git_revision: Option<String>,
     command_line: Vec<String>,
 }
@@ -81,6 +82,7 @@ impl RunFolder {
             seed: config.seed,
             device: config.device.clone(),
             version: env!("CARGO_PKG_VERSION"),
+            rustc: env!("RL_RUSTC_VERSION"),
             git_revision: process::git_revision(),
             command_line: std::env::args().collect(),
         };
