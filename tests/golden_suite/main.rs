@@ -17,6 +17,7 @@ mod returns;
 mod rlhf;
 mod statistics;
 mod suite;
+mod token_world;
 mod traces;
 mod trust_region;
 mod vectors;
@@ -37,6 +38,7 @@ const SUBJECTS: &[Formulas] = &[
     returns::FORMULAS,
     rlhf::FORMULAS,
     statistics::FORMULAS,
+    token_world::FORMULAS,
     traces::FORMULAS,
     trust_region::FORMULAS,
 ];
@@ -93,6 +95,11 @@ fn rlhf_rewards_and_losses_agree() {
 #[test]
 fn the_dpo_family_and_its_gradients_agree() {
     REPORT.demand(dpo::FORMULAS);
+}
+
+#[test]
+fn the_token_worlds_agree() {
+    REPORT.demand(token_world::FORMULAS);
 }
 
 #[test]

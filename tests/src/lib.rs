@@ -1,5 +1,7 @@
 //! What the suites of this package share: the devices under test, tensors in double precision, and a gradient checker.
 
+pub mod token_world_vectors;
+
 use std::sync::LazyLock;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -96,4 +98,10 @@ pub fn check_gradient<const D: usize>(f: impl Fn(Tensor<D>) -> Tensor<1>, x: &Te
             analytic[i]
         );
     }
+}
+
+/// Whether two numbers differ by no more than `tolerance`, absolutely and relative to the second.
+#[must_use]
+pub fn close(got: f64, want: f64, tolerance: f64) -> bool {
+    (got - want).abs() <= tolerance * want.abs().max(1.0)
 }

@@ -86,6 +86,8 @@ pub mod mountain_car;
 pub mod mountain_car_continuous;
 pub mod pendulum;
 pub mod time_limit;
+pub mod token_mdp;
+pub mod token_world;
 pub mod value_iteration;
 pub mod vec_env;
 
@@ -104,5 +106,7 @@ pub use mountain_car::MountainCar;
 pub use mountain_car_continuous::MountainCarContinuous;
 pub use pendulum::Pendulum;
 pub use time_limit::TimeLimit;
+pub use token_mdp::TokenMdp;
+pub use token_world::{TokenWorld, TokenWorldParameters};
 pub use value_iteration::{Solution, TabularMdp};
 pub use vec_env::{VecEnv, VecEnvState, VecStep};
