@@ -3,6 +3,7 @@
 //! The folder of the vectors is `RL_GOLDEN_DIR`, by default `tests/golden`.
 
 mod laws;
+mod mdp;
 
 use std::path::{Path, PathBuf};
 

@@ -192,6 +192,7 @@ impl<E: Env> EnvCollector<E> {
             advantage: column(advantage),
             value_target: column(target),
             mask: None,
+            reference: None,
         };
         (rollout, episodes)
     }

@@ -25,6 +25,12 @@ pub enum AlgoError {
         /// The nearest divisor of the rollout.
         hint: usize,
     },
+    /// GRPO with the KL anywhere but in its own loss.
+    #[error(
+        "GRPO charges its KL in the token loss as k3: set `rollout.kl_place = \"token_loss\"` and \
+         `rollout.kl_estimator = \"k3\"`, or use `rloo`, which takes them all"
+    )]
+    GrpoKl,
 }
 
 /// An update that must not be built upon. The model moved in and is gone: resume from the last

@@ -6,6 +6,7 @@
 //!        + β·Ê[ KL(π_old ‖ π_θ) ]                      the penalty             (eq. 8)
 //!        − c_e·Ê[ H(π_θ) ]                             the entropy bonus       (eq. 9)
 //!        + c_v·Ê[ ½(V_φ − R)² ]                        the value loss          (eq. 9)
+//!        + β_ref·Ê[ k(log π_θ, log π_ref) ]            only if the rollout prices a reference
 //! ```
 //!
 //! with `ρ = π_θ(a|s) / π_old(a|s)`. Without `clip` the first term is `ρ·Â`; without `kl` there is
@@ -33,7 +34,7 @@ use crate::adam::{Adam, AdamConfig};
 use crate::error::{AlgoError, UpdateError, require, require_tiling};
 use crate::rollout::{AdvantageNorm, Rollout};
 use crate::scalars::Scalars;
-use crate::update::{Persist, PersistError, Report, Update, numbers};
+use crate::update::{Persist, PersistError, Report, Update};
 
 /// PPO's settings. The defaults are CleanRL's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -217,7 +218,8 @@ impl Ppo {
         law_old: Option<&D>,
         batch: &Rollout<O, D>,
     ) -> (Tensor<1>, [Tensor<1>; 5]) {
-        let log_ratio = law.log_prob(&batch.actions) - batch.log_prob_old.clone();
+        let log_prob = law.log_prob(&batch.actions);
+        let log_ratio = log_prob.clone() - batch.log_prob_old.clone();
         let ratio = surrogate::ratio_of(log_ratio.clone());
         let clip = self.config.clip.as_ref().map(|clip| clip.at(self.progress()));
         let objective = match clip {
@@ -242,6 +244,7 @@ impl Ppo {
             }
             _ => policy_loss,
         };
+        let loss = batch.reference_penalty(&log_prob).map_or(loss.clone(), |penalty| loss + penalty);
         let loss = if entropy_coef == 0.0 { loss } else { loss - entropy * entropy_coef };
         (loss, seen)
     }
@@ -324,8 +327,7 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
             AdvantageNorm::Rollout => rollout.clone().standardised(),
             _ => rollout.clone(),
         };
-        let mut theta = flatten(&model);
-        let mut order: Vec<usize> = (0..rows).collect();
+        let (mut theta, mut order) = (flatten(&model), (0..rows).collect::<Vec<usize>>());
         let mut scalars = Scalars::new(MINIBATCH_METRICS);
         let mut epochs = 0;
 
@@ -357,7 +359,7 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
             scalars.means(self.updates + 1, minibatches)?;
         let kl_coef = self.kl.map(|controller| controller.beta());
         let kl = z_old.map(|z| self.move_beta(&model, rollout, z));
-        let (values, targets) = (numbers(&rollout.value_old), numbers(&rollout.value_target));
+        let (values, targets) = (rollout.real(&rollout.value_old), rollout.real(&rollout.value_target));
         self.updates += 1;
         let report = PpoReport {
             policy_loss,

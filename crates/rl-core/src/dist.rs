@@ -9,7 +9,7 @@
 mod categorical;
 mod diag_gaussian;
 
-pub use categorical::Categorical;
+pub use categorical::{Categorical, draw_softmax};
 pub use diag_gaussian::DiagGaussian;
 
 use burn::tensor::{Device, Int, Tensor};

@@ -34,6 +34,10 @@ fn token_world(c: &mut Criterion) {
     group.bench_function("one tilt", |b| b.iter(|| tilt(reference, black_box(gold), 0.5)));
     group.bench_function("frontier at 3 nats", |b| b.iter(|| frontier(reference, black_box(gold), 3.0)));
     group.bench_function("best-of-n, sorting", |b| b.iter(|| BestOfN::new(reference, black_box(gold))));
+    let best = BestOfN::new(reference, gold);
+    group.bench_function("best-of-n, gold and KL at one n", |b| {
+        b.iter(|| best.expectation(black_box(16), gold) + best.kl(16))
+    });
     group.bench_function("everything", |b| b.iter(|| everything(&enumerate())));
     group.finish();
 }

@@ -99,16 +99,6 @@ impl TokenWorldParameters {
     }
 }
 
-/// The beginning of a sentence, on the way through all of them.
-#[derive(Clone, Copy)]
-struct Prefix {
-    last: Option<usize>,
-    tokens: usize,
-    log_p: f64,
-    p: f64,
-    raw: f64,
-}
-
 /// A token world, enumerated.
 #[derive(Debug, Clone)]
 pub struct TokenWorld {
@@ -135,78 +125,15 @@ impl TokenWorld {
         let log_initial = log_softmax(&parameters.reference_initial_logits);
         let log_bigram: Vec<f64> =
             parameters.reference_bigram_logits.iter().flat_map(|row| log_softmax(row)).collect();
-        let mut world = Self {
-            parameters,
-            log_initial,
-            log_bigram,
-            raw_mean: 0.0,
-            raw_std: 1.0,
-            reference: vec![],
-            gold: vec![],
-        };
-        let sentences = world.vocabulary().pow(world.length() as u32);
-        (world.reference, world.gold) = (Vec::with_capacity(sentences), Vec::with_capacity(sentences));
-        let mut probabilities = Vec::with_capacity(sentences);
-        let mut counts = vec![0; world.vocabulary()];
-        world.enumerate(
-            Prefix { last: None, tokens: 0, log_p: 0.0, p: 1.0, raw: 0.0 },
-            &mut counts,
-            &mut probabilities,
-        );
-        world.standardise(&probabilities);
-        Ok(world)
-    }
-
-    /// Appends every sentence that begins with `prefix`, depth first: its sums and its product grow with the prefix.
-    fn enumerate(&mut self, prefix: Prefix, counts: &mut [u32], probabilities: &mut Vec<f64>) {
-        let v = self.vocabulary();
-        for token in 0..v {
-            let log_p = match prefix.last {
-                None => self.log_initial[token],
-                Some(last) => self.log_bigram[last * v + token],
-            };
-            let longer = Prefix {
-                last: Some(token),
-                tokens: prefix.tokens + 1,
-                log_p: prefix.log_p + log_p,
-                p: prefix.p * log_p.exp(),
-                raw: prefix.raw + self.raw_step(prefix.last, token, counts[token]),
-            };
-            if longer.tokens == self.length() {
-                self.reference.push(longer.log_p);
-                self.gold.push(longer.raw);
-                probabilities.push(longer.p);
-            } else {
-                counts[token] += 1;
-                self.enumerate(longer, counts, probabilities);
-                counts[token] -= 1;
-            }
-        }
-    }
-
-    /// What one more token adds to the raw reward, after `copies` of it: `sat(c + 1) − sat(c)` is 1 up to two copies
-    /// and −1 after.
-    fn raw_step(&self, last: Option<usize>, token: usize, copies: u32) -> f64 {
-        let saturation = if copies < 2 { 1.0 } else { -1.0 };
-        let neighbours = match last {
-            None => 0.0,
-            Some(last) => {
-                let repeat = if last == token { self.parameters.gold_repeat_penalty } else { 0.0 };
-                self.parameters.gold_bigram_taste[last][token] - repeat
-            }
-        };
-        self.parameters.gold_token_weight[token] * saturation + neighbours
-    }
-
-    fn standardise(&mut self, probabilities: &[f64]) {
+        let (reference, mut gold, probabilities) = Walk::over(&parameters, &log_initial, &log_bigram);
         let average = |of: &dyn Fn(f64) -> f64| -> f64 {
-            probabilities.iter().zip(&self.gold).map(|(p, raw)| p * of(*raw)).sum()
+            probabilities.iter().zip(&gold).map(|(p, raw)| p * of(*raw)).sum()
         };
-        let mean = average(&|raw| raw);
-        let std = average(&|raw| (raw - mean).powi(2)).sqrt();
-        assert!(std > 0.0, "the gold reward is the same for every sentence");
-        (self.raw_mean, self.raw_std) = (mean, std);
-        self.gold.iter_mut().for_each(|raw| *raw = (*raw - mean) / std);
+        let raw_mean = average(&|raw| raw);
+        let raw_std = average(&|raw| (raw - raw_mean).powi(2)).sqrt();
+        assert!(raw_std > 0.0, "the gold reward is the same for every sentence");
+        gold.iter_mut().for_each(|raw| *raw = (*raw - raw_mean) / raw_std);
+        Ok(Self { parameters, log_initial, log_bigram, raw_mean, raw_std, reference, gold })
     }
 
     /// The numbers it is made of.
@@ -337,5 +264,80 @@ impl TokenWorld {
     /// `law: [K]`, log-probabilities
     pub fn kl_of(&self, law: &[f64]) -> f64 {
         exact::kl(law, &self.reference)
+    }
+}
+
+/// What a token adds after another.
+#[derive(Clone, Copy)]
+struct Added {
+    log_p: f64,
+    p: f64,
+    /// What the judge thinks of the two as neighbours; of a prefix, the raw reward so far.
+    raw: f64,
+}
+
+/// The walk through all sentences, depth first: sums and products grow with the prefix.
+struct Walk<'a> {
+    /// `[V + 1, V]`: after each token, and after none.
+    added: Vec<Added>,
+    weight: &'a [f64],
+    length: usize,
+    counts: Vec<u32>,
+    reference: Vec<f64>,
+    raw: Vec<f64>,
+    probabilities: Vec<f64>,
+}
+
+impl<'a> Walk<'a> {
+    /// `log p_ref`, the raw reward and `p_ref` of every sentence, `[K]` each.
+    fn over(
+        world: &'a TokenWorldParameters,
+        log_initial: &[f64],
+        log_bigram: &[f64],
+    ) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let v = world.vocabulary;
+        let after = |(i, &log_p): (usize, &f64)| {
+            let (last, token) = (i / v, i % v);
+            let repeat = if last == token { world.gold_repeat_penalty } else { 0.0 };
+            Added { log_p, p: log_p.exp(), raw: world.gold_bigram_taste[last][token] - repeat }
+        };
+        let first = |&log_p: &f64| Added { log_p, p: log_p.exp(), raw: 0.0 };
+        let sentences = v.pow(world.length as u32);
+        let room = || Vec::with_capacity(sentences);
+        let mut walk = Walk {
+            added: log_bigram.iter().enumerate().map(after).chain(log_initial.iter().map(first)).collect(),
+            weight: &world.gold_token_weight,
+            length: world.length,
+            counts: vec![0; v],
+            reference: room(),
+            raw: room(),
+            probabilities: room(),
+        };
+        walk.after(v, 0, Added { log_p: 0.0, p: 1.0, raw: 0.0 });
+        (walk.reference, walk.raw, walk.probabilities)
+    }
+
+    /// Appends every sentence that begins with a prefix of `tokens` tokens, whose sums are `so_far`.
+    fn after(&mut self, last: usize, tokens: usize, so_far: Added) {
+        let v = self.counts.len();
+        for token in 0..v {
+            let added = self.added[last * v + token];
+            // sat(c + 1) − sat(c) is 1 up to two copies and −1 after.
+            let saturation = if self.counts[token] < 2 { self.weight[token] } else { -self.weight[token] };
+            let longer = Added {
+                log_p: so_far.log_p + added.log_p,
+                p: so_far.p * added.p,
+                raw: so_far.raw + added.raw + saturation,
+            };
+            if tokens + 1 == self.length {
+                self.reference.push(longer.log_p);
+                self.raw.push(longer.raw);
+                self.probabilities.push(longer.p);
+            } else {
+                self.counts[token] += 1;
+                self.after(token, tokens + 1, longer);
+                self.counts[token] -= 1;
+            }
+        }
     }
 }

@@ -3,7 +3,9 @@
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
 use rand::Rng;
+use rand_chacha::ChaCha8Rng;
 
+use crate::sampler::{Response, Sampler, Sampling};
 use crate::traits::{ActorCritic, Policy, ValueFunction};
 
 /// π_θ and V_φ without a common parameter.
@@ -37,5 +39,11 @@ impl<P: Policy, V: ValueFunction<Obs = P::Obs>> ActorCritic for Separate<P, V> {
         let policy = self.policy.gradient(obs, noise, policy_loss);
         let value = self.value.gradient(obs, noise, value_loss);
         Tensor::cat(vec![policy, value], 0)
+    }
+}
+
+impl<P: Module + ModuleDisplay + Sampler, V: Module + ModuleDisplay> Sampler for Separate<P, V> {
+    fn respond(&self, prompts: &[&[u32]], rngs: &mut [ChaCha8Rng], how: &Sampling) -> Vec<Response> {
+        self.policy.respond(prompts, rngs, how)
     }
 }

@@ -217,28 +217,14 @@ impl Distribution for Categorical {
     /// If a row has no law: a logit is NaN or +∞, or all are −∞.
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R, actions: &mut Vec<usize>, log_probs: &mut Vec<f32>) {
         let [_, a] = self.logits.dims();
-        let mut weights = vec![0.0; a];
+        let mut weights = Vec::with_capacity(a);
         for (row, logits) in read(&self.logits).chunks_exact(a).enumerate() {
-            let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let mut total = 0.0;
-            for (weight, logit) in weights.iter_mut().zip(logits) {
-                *weight = (logit - max).exp();
-                total += *weight;
-            }
-            assert!(
-                total.is_finite(),
-                "decision {row} has no action law: its logits hold NaN or +∞, or are all −∞"
-            );
-            let mut left = rng.random::<f64>() * total;
-            let inverted = weights.iter().position(|weight| {
-                left -= weight;
-                left < 0.0
+            let drawn = draw_softmax(logits, &mut weights, rng);
+            let (action, log_prob) = drawn.unwrap_or_else(|| {
+                panic!("decision {row} has no action law: its logits hold NaN or +∞, or are all −∞")
             });
-            // Rounding may leave a sliver above the last weight: it belongs to the last possible action.
-            let action =
-                inverted.or_else(|| weights.iter().rposition(|&weight| weight > 0.0)).expect("total > 0");
             actions.push(action);
-            log_probs.push((logits[action] - max - total.ln()) as f32);
+            log_probs.push(log_prob as f32);
         }
     }
 
@@ -256,6 +242,34 @@ impl Distribution for Categorical {
         let ids = event.clone().inner().try_into_vec_as::<i64>().expect("a computed tensor can be read back");
         ids.into_iter().map(|id| usize::try_from(id).expect("an action is not negative")).collect()
     }
+}
+
+/// One action of `softmax(logits)` on the host, and its log-probability: inverse CDF of one uniform number.
+///
+/// `None` if there is no law: a logit is NaN or +∞, or all are −∞. `weights` is scratch space, reused between calls.
+///
+/// # Shapes
+/// `logits: [A]`
+pub fn draw_softmax<R: Rng + ?Sized>(
+    logits: &[f64],
+    weights: &mut Vec<f64>,
+    rng: &mut R,
+) -> Option<(usize, f64)> {
+    let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    weights.clear();
+    weights.extend(logits.iter().map(|logit| (logit - max).exp()));
+    let total: f64 = weights.iter().sum();
+    if !total.is_finite() {
+        return None;
+    }
+    let mut left = rng.random::<f64>() * total;
+    let inverted = weights.iter().position(|weight| {
+        left -= weight;
+        left < 0.0
+    });
+    // Rounding may leave a sliver above the last weight: it belongs to the last possible action.
+    let action = inverted.or_else(|| weights.iter().rposition(|&weight| weight > 0.0))?;
+    Some((action, logits[action] - max - total.ln()))
 }
 
 /// The first row that allows no action. One read-back.

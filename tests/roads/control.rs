@@ -1,0 +1,50 @@
+//! Controllers hold the KL that they are told to hold, from wherever β starts.
+
+use rl_core::kl_control::KlController;
+use rl_envs::token_world::fixed;
+use rl_tests::token_lesson::{Point, TokenLesson};
+
+use crate::{RESPONSES, ppo};
+use rl_algos::KlPlace;
+use rl_core::kl::KlEstimator;
+
+const TARGET: f64 = 1.0;
+const STARTS: [f64; 6] = [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
+
+/// The run, and the mean KL of its last third.
+fn held(controller: KlController, updates: u64) -> (f64, Vec<Point>) {
+    let lesson = TokenLesson::exact(fixed::small());
+    let mut config = ppo(0.1, KlPlace::Reward, KlEstimator::K1);
+    config.rollout.kl = controller;
+    config.optimizer.learning_rate = 0.02.into();
+    assert_eq!(config.rollout.responses(), RESPONSES);
+    let (_, path) = lesson.ppo(&config, updates, 5, 1);
+    assert!(path.iter().all(|point| point.beta.is_finite() && point.kl.is_finite()));
+    let late = &path[path.len() * 2 / 3..];
+    (late.iter().map(|point| point.kl).sum::<f64>() / late.len() as f64, path)
+}
+
+/// 20% of the gap per update at most, so that five decades take no more than sixty.
+#[test]
+fn the_proportional_rule_settles_within_five_percent_of_its_target() {
+    for beta in STARTS {
+        let controller =
+            KlController::Proportional { beta, target: TARGET, gain: 1.0, min: 1e-6, max: 1e3 };
+        let (kl, path) = held(controller, 300);
+        let last = path[path.len() - 1].beta;
+        println!("proportional from β = {beta}: KL {kl:.3} nats, β {last:.3}");
+        assert!((kl - TARGET).abs() < 0.05 * TARGET, "from β = {beta}: KL {kl}, target {TARGET}");
+    }
+}
+
+#[test]
+fn the_band_rules_settle_within_their_bands() {
+    for beta in STARTS {
+        let (kl, _) = held(KlController::band(beta, TARGET), 300);
+        println!("band from β = {beta}: KL {kl:.3} nats");
+        assert!((TARGET / 2.0..2.0 * TARGET).contains(&kl), "band from β = {beta}: KL {kl}");
+        let (kl, _) = held(KlController::schulman(beta, TARGET), 300);
+        println!("Schulman's rule from β = {beta}: KL {kl:.3} nats");
+        assert!((TARGET / 1.5..1.5 * TARGET).contains(&kl), "Schulman's rule from β = {beta}: KL {kl}");
+    }
+}
