@@ -174,6 +174,23 @@ impl KlController {
         }
     }
 
+    /// The controller with β multiplied by `factor`, within its caps: a nat made dearer by hand.
+    #[must_use = "the controller with the new β is returned"]
+    pub fn scaled(self, factor: f64) -> Self {
+        match self {
+            Self::Fixed { beta } => Self::Fixed { beta: capped(beta * factor, 0.0, MAX_BETA) },
+            Self::Band { beta, target, min, max } => {
+                Self::Band { beta: capped(beta * factor, min, max), target, min, max }
+            }
+            Self::Schulman { beta, target, min, max } => {
+                Self::Schulman { beta: capped(beta * factor, min, max), target, min, max }
+            }
+            Self::Proportional { beta, target, gain, min, max } => {
+                Self::Proportional { beta: capped(beta * factor, min, max), target, gain, min, max }
+            }
+        }
+    }
+
     /// Checks the numbers of a run file.
     ///
     /// # Errors

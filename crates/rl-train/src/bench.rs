@@ -32,6 +32,11 @@ pub fn bench(args: &BenchArgs) -> Result<Outcome> {
     let mut tree = source.tree().with_context(|| source.name.clone())?;
     args.changes.apply(&mut tree)?;
     let config = RunConfig::from_tree(tree).with_context(|| source.name.clone())?;
+    anyhow::ensure!(
+        config.algo.rlhf_rollout().is_none(),
+        "`rl-train bench` measures runs in environments, and {} is none",
+        source.name
+    );
     let device = device::choose(&config.device)?;
     assemble(&config, device, Bench { config: &config, name: source.name, seconds: args.seconds.max(0.1) })
 }

@@ -4,20 +4,23 @@
 //! [`RunConfig::validate`] refuses what cannot work. Nothing else about a run can be set, so the
 //! resolved config in a run's folder is the run.
 
+pub mod algo;
 pub mod assignment;
 pub mod error;
 pub mod nearest;
 pub mod reader;
 pub mod shipped;
 
-use rl_algos::PpoConfig;
+use rl_algos::GuardConfig;
 use rl_models::{Activation, Kernels, MlpConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::rlhf::config::TokenWorldConfig;
 use crate::world::TaskKind;
+pub use algo::{ALGORITHMS, AlgoConfig};
 use error::ConfigError;
-use reader::{Misread, Mistake, OFF, read};
+use reader::{OFF, read};
 
 /// A run, resolved: no setting is left open.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,6 +43,12 @@ pub struct RunConfig {
     pub eval: EvalConfig,
     /// How the run survives interruption.
     pub checkpoint: CheckpointConfig,
+    /// The token world of an RLHF run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_world: Option<TokenWorldConfig>,
+    /// What an RLHF run is watched for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guards: Option<GuardConfig>,
 }
 
 /// The run file as it is written; `algo` is read once its kind is known.
@@ -61,6 +70,8 @@ struct RunFile {
     eval: EvalConfig,
     #[serde(default)]
     checkpoint: CheckpointConfig,
+    token_world: Option<TokenWorldConfig>,
+    guards: Option<GuardConfig>,
 }
 
 fn one() -> u64 {
@@ -132,50 +143,6 @@ impl ModelConfig {
     }
 }
 
-/// `[algo]`: one kind, and that kind's settings.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum AlgoConfig {
-    /// Proximal policy optimisation.
-    Ppo(PpoConfig),
-}
-
-/// The kinds of `[algo]`, with what they are.
-pub const ALGORITHMS: &[(&str, &str)] = &[("ppo", "proximal policy optimisation: clip, KL penalty, or both")];
-const ALGORITHM_NAMES: &[&str] = &["ppo"];
-
-impl AlgoConfig {
-    fn from_table(mut table: Table) -> Result<Self, ConfigError> {
-        let root = Value::Table(table.clone());
-        let misread = |mistake, path: &[&str]| {
-            let path = path.iter().map(|key| key.to_string()).collect();
-            ConfigError::misread(Misread { path, mistake }, &root, &["algo"])
-        };
-        let kind = table.remove("kind").ok_or_else(|| misread(Mistake::MissingKey("kind"), &[]))?;
-        let settings = Value::Table(table);
-        match kind.as_str() {
-            Some("ppo") => {
-                read(&settings).map(Self::Ppo).map_err(|e| ConfigError::misread(e, &root, &["algo"]))
-            }
-            _ => Err(misread(Mistake::UnknownChoice { known: ALGORITHM_NAMES }, &["kind"])),
-        }
-    }
-
-    /// Its name in `kind`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Ppo(_) => "ppo",
-        }
-    }
-
-    /// Steps of each environment between two updates.
-    pub fn rollout_steps(&self) -> usize {
-        match self {
-            Self::Ppo(ppo) => ppo.rollout_steps,
-        }
-    }
-}
-
 /// `[normalize]`: absent is off.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -229,9 +196,24 @@ impl RunConfig {
     pub fn from_tree(tree: Table) -> Result<Self, ConfigError> {
         let root = Value::Table(tree);
         let file: RunFile = read(&root).map_err(|error| ConfigError::misread(error, &root, &[]))?;
-        let RunFile { seed, device, total_steps, task, model, algo, normalize, eval, checkpoint } = file;
+        let RunFile { seed, device, total_steps, task, model, algo, normalize, eval, checkpoint, .. } = file;
         let algo = AlgoConfig::from_table(algo)?;
-        let config = Self { seed, device, total_steps, task, model, algo, normalize, eval, checkpoint };
+        let rlhf = algo.rlhf_rollout().is_some();
+        let token_world = file.token_world.or_else(|| rlhf.then(TokenWorldConfig::default));
+        let guards = file.guards.or_else(|| rlhf.then(GuardConfig::default));
+        let config = Self {
+            seed,
+            device,
+            total_steps,
+            task,
+            model,
+            algo,
+            normalize,
+            eval,
+            checkpoint,
+            token_world,
+            guards,
+        };
         config.validate()?;
         Ok(config)
     }
@@ -265,7 +247,11 @@ impl RunConfig {
         counted("checkpoint.keep", checkpoint.keep as f64)?;
         match &self.algo {
             AlgoConfig::Ppo(ppo) => ppo.validate(task.envs)?,
+            AlgoConfig::RlhfPpo(ppo) => ppo.validate()?,
+            AlgoConfig::Rloo(rloo) => rloo.validate()?,
+            AlgoConfig::Grpo(grpo) => grpo.validate()?,
         }
+        self.match_task()?;
         if self.updates() == 0 {
             let (envs, steps) = (task.envs, self.algo.rollout_steps());
             let (total, rollout) = (self.total_steps, self.rollout());
@@ -274,9 +260,35 @@ impl RunConfig {
         Ok(())
     }
 
-    /// Environment steps per update.
+    /// RLHF algorithms write responses in a token world; the others act in environments.
+    fn match_task(&self) -> Result<(), ConfigError> {
+        let (algo, task) = (self.algo.name(), self.task.kind.name());
+        let rlhf = self.algo.rlhf_rollout().is_some();
+        let cure = match (rlhf, self.task.kind == TaskKind::TokenWorld) {
+            (true, false) => "it writes responses: set `task.kind = \"token_world\"`, or use `ppo`",
+            (false, true) => "responses are learnt by `rlhf_ppo`, `rloo` or `grpo`",
+            _ if !rlhf && self.token_world.is_some() => "take the table [token_world] out",
+            _ if !rlhf && self.guards.is_some() => "take the table [guards] out: guards watch responses",
+            _ => {
+                self.guards().validate()?;
+                let pairs = self.token_world.as_ref().map_or(1, |world| world.pairs) as f64;
+                return in_range("token_world.pairs", "[1, ∞)", pairs, pairs >= 1.0);
+            }
+        };
+        Err(ConfigError::Mismatch { algo, task, cure })
+    }
+
+    /// What an RLHF run is watched for.
+    pub fn guards(&self) -> GuardConfig {
+        self.guards.clone().unwrap_or_default()
+    }
+
+    /// Environment steps per update; responses, for RLHF.
     pub fn rollout(&self) -> u64 {
-        (self.task.envs * self.algo.rollout_steps()) as u64
+        match self.algo.rlhf_rollout() {
+            Some(rollout) => rollout.responses() as u64,
+            None => (self.task.envs * self.algo.rollout_steps()) as u64,
+        }
     }
 
     /// Updates of the whole run.

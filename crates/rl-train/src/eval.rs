@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use burn::tensor::Tensor;
 use rl_algos::checkpoint::Checkpoint;
 use rl_algos::collect_env::ActionOf;
@@ -13,9 +13,10 @@ use rl_models::ActorCritic;
 
 use crate::assemble::{Job, Parts, assemble};
 use crate::cli::EvalArgs;
+use crate::rlhf::train::EvalRlhf;
 use crate::run_folder::RunFolder;
 use crate::session::Session;
-use crate::{Outcome, device};
+use crate::{Outcome, device, rlhf};
 
 /// Evaluates the last checkpoint. With the run's own episodes and seed this gives its summary's numbers.
 ///
@@ -25,6 +26,10 @@ pub fn eval(args: &EvalArgs) -> Result<Outcome> {
     let (folder, config, text) = RunFolder::open(&args.run)?;
     let device = device::choose(args.device.as_deref().unwrap_or(&config.device))?;
     let (checkpoint, path) = folder.last_checkpoint()?;
+    if config.algo.rlhf_rollout().is_some() {
+        let job = EvalRlhf { config: &config, text, checkpoint, path };
+        return rlhf::assemble(&config, device, job)?.context("an RLHF run has a token world")?;
+    }
     let episodes = args.episodes.map_or(config.eval.episodes, |episodes| episodes as usize);
     let seed = args.seed.unwrap_or(config.eval.seed);
     let job = Eval { checkpoint, path, algorithm: config.algo.name(), text, episodes, seed };

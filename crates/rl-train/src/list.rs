@@ -22,6 +22,7 @@ pub fn list() -> Result<Outcome> {
         let actions = match kind.world() {
             World::Discrete(_) => "discrete",
             World::Continuous(_) => "continuous",
+            World::Tokens => "tokens",
         };
         say!("  {:<28}{actions:<12}{what}", kind.name());
     }

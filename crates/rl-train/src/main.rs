@@ -23,6 +23,7 @@ mod list;
 mod metrics;
 mod process;
 mod progress;
+mod rlhf;
 mod run_folder;
 mod session;
 mod train;

@@ -16,11 +16,13 @@ use crate::assemble::{Job, Parts, assemble};
 use crate::cli::TrainArgs;
 use crate::config::error::ConfigError;
 use crate::config::{RunConfig, shipped};
+use crate::device::ChosenDevice;
 use crate::metrics::{MetricFiles, Row, Timing};
 use crate::progress::{Progress, grouped};
+use crate::rlhf::train::TrainRlhf;
 use crate::run_folder::{RunFolder, Summary};
 use crate::session::Session;
-use crate::{Outcome, device, interrupt, process};
+use crate::{Outcome, device, interrupt, process, rlhf};
 
 /// Trains, evaluates, and says what came of it.
 ///
@@ -45,7 +47,7 @@ fn new_run(args: &TrainArgs) -> Result<Outcome> {
         .with_context(|| source.name.clone())?;
     let device = device::choose(&config.device)?;
     let folder = RunFolder::create(args.out.as_deref(), &source.name, &config)?;
-    assemble(&config, device, Train { folder, config: &config, text: config.resolved(), from: None })
+    start(&config, device, folder, config.resolved(), None)
 }
 
 fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
@@ -57,7 +59,22 @@ fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
     let (folder, config, text) = RunFolder::open(run)?;
     let from = Some(folder.last_checkpoint()?);
     let device = device::choose(&config.device)?;
-    assemble(&config, device, Train { folder, config: &config, text, from })
+    start(&config, device, folder, text, from)
+}
+
+/// An RLHF run or a run in environments.
+fn start(
+    config: &RunConfig,
+    device: ChosenDevice,
+    folder: RunFolder,
+    text: String,
+    from: Option<(Checkpoint, PathBuf)>,
+) -> Result<Outcome> {
+    if config.algo.rlhf_rollout().is_some() {
+        let job = TrainRlhf { folder, config, text, from };
+        return rlhf::assemble(config, device, job)?.context("an RLHF run has a token world")?;
+    }
+    assemble(config, device, Train { folder, config, text, from })
 }
 
 struct Train<'a> {

@@ -30,6 +30,8 @@ pub enum TaskKind {
     Lqr,
     /// The toy of the KL-control lecture.
     KlToy,
+    /// The enumerable language; see `[token_world]`.
+    TokenWorld,
 }
 
 /// An environment whose actions are `A`, chosen at run time.
@@ -41,6 +43,8 @@ pub enum World {
     Discrete(fn() -> AnyEnv<usize>),
     /// A vector of real numbers.
     Continuous(fn() -> AnyEnv<[f32]>),
+    /// Responses instead of steps: [`crate::rlhf`].
+    Tokens,
 }
 
 /// Steps after which the chain of Kakade and the regulator, endless by themselves, are cut.
@@ -48,7 +52,7 @@ const ENDLESS: usize = 100;
 
 impl TaskKind {
     /// Every kind, with what it is.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 11] = [
         (Self::CartPole, "balance a pole on a cart; Gymnasium's CartPole-v1, solved at 475"),
         (Self::MountainCar, "swing a car out of a valley; MountainCar-v0, solved at −110"),
         (Self::MountainCarContinuous, "the same with a throttle; MountainCarContinuous-v0, solved at 90"),
@@ -59,6 +63,7 @@ impl TaskKind {
         (Self::Gridworld, "the 4 × 3 world of Russell and Norvig, slip 0.2, cut at 100 steps"),
         (Self::Lqr, "a scalar linear regulator with a known best gain; Kakade 2001, cut at 100 steps"),
         (Self::KlToy, "reward is the action's number plus noise, observations say nothing; 200 steps"),
+        (Self::TokenWorld, "a language of 8⁶ sentences in which RLHF is exact; rlhf_ppo, rloo and grpo"),
     ];
 
     /// The name in a run file.
@@ -84,6 +89,7 @@ impl TaskKind {
             }
             Self::Lqr => World::Continuous(|| Box::new(TimeLimit::new(Lqr::kakade(), ENDLESS))),
             Self::KlToy => World::Discrete(|| Box::new(KlToy::episodic())),
+            Self::TokenWorld => World::Tokens,
         }
     }
 }

@@ -80,6 +80,16 @@ pub enum ConfigError {
          add one, or use \"separate\""
     )]
     NothingShared,
+    /// An algorithm on a task of another kind.
+    #[error("`algo.kind` = \"{algo}\" cannot learn `task.kind` = \"{task}\": {cure}")]
+    Mismatch {
+        /// The algorithm.
+        algo: &'static str,
+        /// The task.
+        task: String,
+        /// What would do.
+        cure: &'static str,
+    },
     /// Less than one update.
     #[error(
         "`total_steps` = {total} is less than one rollout of {rollout} steps ({envs} envs × {steps} steps); \

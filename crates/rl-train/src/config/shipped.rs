@@ -28,6 +28,10 @@ shipped![
     "ppo-kakade",
     "ppo-kl-toy",
     "ppo-lqr",
+    "rlhf-token-world",
+    "rlhf-token-world-exact",
+    "rloo-token-world",
+    "grpo-token-world",
 ];
 
 /// A run file, not yet read.
