@@ -16,7 +16,7 @@ fn held(controller: KlController, updates: u64) -> (f64, Vec<Point>) {
     let lesson = TokenLesson::exact(fixed::small());
     let mut config = ppo(0.1, KlPlace::Reward, KlEstimator::K1);
     config.rollout.kl = controller;
-    config.optimizer.learning_rate = 0.02.into();
+    config.optimizer.learning_rate = 0.05.into();
     assert_eq!(config.rollout.responses(), RESPONSES);
     let (_, path) = lesson.ppo(&config, updates, 5, 1);
     assert!(path.iter().all(|point| point.beta.is_finite() && point.kl.is_finite()));
@@ -24,12 +24,11 @@ fn held(controller: KlController, updates: u64) -> (f64, Vec<Point>) {
     (late.iter().map(|point| point.kl).sum::<f64>() / late.len() as f64, path)
 }
 
-/// 20% of the gap per update at most, so that five decades take no more than sixty.
+/// At most 6% per update: five decades take 200 updates, and the policy keeps up with a β that moves so slowly.
 #[test]
 fn the_proportional_rule_settles_within_five_percent_of_its_target() {
     for beta in STARTS {
-        let controller =
-            KlController::Proportional { beta, target: TARGET, gain: 1.0, min: 1e-6, max: 1e3 };
+        let controller = KlController::Proportional { beta, target: TARGET, gain: 0.3, min: 1e-6, max: 1e3 };
         let (kl, path) = held(controller, 300);
         let last = path[path.len() - 1].beta;
         println!("proportional from β = {beta}: KL {kl:.3} nats, β {last:.3}");

@@ -46,13 +46,20 @@ fn uncontrolled_ppo_cheats_and_controlled_ppo_does_not() {
     for seed in 1..=10 {
         let lesson = lesson(seed);
         let free = path(&lesson, KlController::fixed(0.0), seed);
-        let controller = KlController::Proportional { beta: 0.2, target: 1.3, gain: 0.5, min: 1e-6, max: 1e3 };
+        let controller =
+            KlController::Proportional { beta: 0.2, target: 1.3, gain: 0.5, min: 1e-6, max: 1e3 };
         let held = path(&lesson, controller, seed);
         let (free_end, held_end) = (free[free.len() - 1], held[held.len() - 1]);
         println!(
             "seed {seed}: free: gold {:.2} at best, {:.2} at {:.1} nats in the end (proxy {:.2}); held: {:.2} at best, \
              {:.2} at {:.2} nats",
-            best_gold(&free), free_end.gold, free_end.kl, free_end.reward, best_gold(&held), held_end.gold, held_end.kl
+            best_gold(&free),
+            free_end.gold,
+            free_end.kl,
+            free_end.reward,
+            best_gold(&held),
+            held_end.gold,
+            held_end.kl
         );
         assert!(best_gold(&free) > 0.9, "seed {seed}: the uncontrolled run peaks at {}", best_gold(&free));
         assert!(free_end.gold < 0.0, "seed {seed}: the uncontrolled run ends at {}", free_end.gold);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use rl_algos::{LmCollector, LmRolloutConfig, Responses, Rloo, RlooConfig, RlhfPpo, RlhfPpoConfig, Update};
+use rl_algos::{LmCollector, LmRolloutConfig, Responses, RlhfPpo, RlhfPpoConfig, Rloo, RlooConfig, Update};
 use rl_core::dist::Categorical;
 use rl_envs::TokenWorld;
 use rl_envs::token_world::exact::{expectation, kl, objective, sentence_law, tilt, tilted};
@@ -78,7 +78,8 @@ impl TokenLesson {
     /// The reward of each response.
     #[must_use]
     pub fn score(&self, written: &[Response]) -> Vec<f64> {
-        let index = |y: &Response| self.world.index(&y.tokens.iter().map(|&t| t as usize).collect::<Vec<_>>());
+        let index =
+            |y: &Response| self.world.index(&y.tokens.iter().map(|&t| t as usize).collect::<Vec<_>>());
         written.iter().map(|y| self.reward[index(y)]).collect()
     }
 
@@ -104,14 +105,26 @@ impl TokenLesson {
     /// # Panics
     /// If the settings cannot work, or a number stops being finite.
     #[must_use]
-    pub fn ppo(&self, config: &RlhfPpoConfig, updates: u64, every: u64, seed: u64) -> (TablePolicy, Vec<Point>) {
+    pub fn ppo(
+        &self,
+        config: &RlhfPpoConfig,
+        updates: u64,
+        every: u64,
+        seed: u64,
+    ) -> (TablePolicy, Vec<Point>) {
         config.validate().expect("the settings can work");
         let mut algorithm = RlhfPpo::new(config, updates);
         let laws = |model: &Tables, tokens: &Tokens| ActorCritic::policy(model, tokens);
         let collector = self.collector(&config.rollout);
         let start = self.tables(1.0);
-        let (model, path) =
-            self.run(&mut algorithm, collector, start, laws, |model| &model.model.policy, [updates, every, seed]);
+        let (model, path) = self.run(
+            &mut algorithm,
+            collector,
+            start,
+            laws,
+            |model| &model.model.policy,
+            [updates, every, seed],
+        );
         (model.model.policy, path)
     }
 
@@ -120,7 +133,13 @@ impl TokenLesson {
     /// # Panics
     /// As [`ppo`](Self::ppo).
     #[must_use]
-    pub fn rloo(&self, config: &RlooConfig, updates: u64, every: u64, seed: u64) -> (TablePolicy, Vec<Point>) {
+    pub fn rloo(
+        &self,
+        config: &RlooConfig,
+        updates: u64,
+        every: u64,
+        seed: u64,
+    ) -> (TablePolicy, Vec<Point>) {
         config.validate().expect("the settings can work");
         let mut algorithm = Rloo::new(config, updates);
         let laws = |model: &TablePolicy, tokens: &Tokens| Policy::policy(model, tokens);

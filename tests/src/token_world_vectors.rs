@@ -100,8 +100,8 @@ struct Tally {
 impl Tally {
     fn hold(&mut self, what: &str, got: f64, want: f64) {
         self.compared += 1;
-        // Negated, so that NaN is a fault.
-        if !((got - want).abs() <= self.atol + self.rtol * want.abs()) {
+        let error = (got - want).abs();
+        if error.is_nan() || error > self.atol + self.rtol * want.abs() {
             self.faults.push(format!("{}: {what} is {got}, want {want}", self.place));
         }
     }

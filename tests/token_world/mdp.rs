@@ -27,12 +27,15 @@ impl ByPrefix<Tables> {
     fn read(obs: &Tensor<2>) -> (Tokens, Tensor<1, Int>) {
         let [rows, length] = obs.dims();
         let entries = numbers(obs.clone());
-        let due = entries.chunks(length).enumerate().map(|(r, row)| {
-            (r * length + row.iter().take_while(|&&token| token >= 0.0).count()) as i64
-        });
+        let due = entries
+            .chunks(length)
+            .enumerate()
+            .map(|(r, row)| (r * length + row.iter().take_while(|&&token| token >= 0.0).count()) as i64);
         let due: Vec<i64> = due.collect();
-        let responses: Vec<Vec<u32>> =
-            entries.chunks(length).map(|row| row.iter().map(|&token| token.max(0.0) as u32).collect()).collect();
+        let responses: Vec<Vec<u32>> = entries
+            .chunks(length)
+            .map(|row| row.iter().map(|&token| token.max(0.0) as u32).collect())
+            .collect();
         let pairs: Vec<(&[u32], &[u32])> = responses.iter().map(|y| (&[][..], y.as_slice())).collect();
         let index = Tensor::from_data(TensorData::new(due, [rows]), &obs.device());
         (Tokens::new(&pairs, 0, &obs.device()), index)
@@ -71,7 +74,8 @@ fn stepping_the_mdp_and_sampling_responses_give_equal_rollouts() {
     // Away from the reference, with a critic that has opinions.
     let start = lesson.tables(temperature);
     let theta = numbers(flatten(&start));
-    let moved: Vec<f32> = theta.iter().enumerate().map(|(i, x)| (x + (i as f64 * 1.7).sin() * 0.4) as f32).collect();
+    let moved: Vec<f32> =
+        theta.iter().enumerate().map(|(i, x)| (x + (i as f64 * 1.7).sin() * 0.4) as f32).collect();
     let model = unflatten(start, &Tensor::from_data(moved.as_slice(), &Device::flex()));
 
     let config = LmRolloutConfig { prompts: 32, kl: KlController::fixed(beta), ..LmRolloutConfig::default() };

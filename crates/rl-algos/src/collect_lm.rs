@@ -5,8 +5,8 @@
 //! `rl_envs::TokenMdp` is the same process as an environment, and a test holds the two against each other.
 
 use burn::tensor::Device;
-use rand::seq::SliceRandom;
 use rand::RngExt;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::Categorical;
 use rl_core::error::CoreError;
@@ -150,7 +150,12 @@ impl ScoreNorm {
     pub fn fit(scores: &[f64]) -> Result<Self, AlgoError> {
         let of = moments(scores, None, Variance::Unbiased);
         let (mean, std) = of.map_or((0.0, 0.0), |of| (of.mean, of.variance.sqrt()));
-        require(std > 1e-12 && std.is_finite(), "the reference's standard deviation of scores", "(0, ∞)", std)?;
+        require(
+            std > 1e-12 && std.is_finite(),
+            "the reference's standard deviation of scores",
+            "(0, ∞)",
+            std,
+        )?;
         Ok(Self { mean, std })
     }
 
@@ -197,7 +202,10 @@ impl LmCollector {
         device: &Device,
     ) -> Self {
         assert!(!prompts.is_empty(), "a rollout needs prompts");
-        assert!(!sampling.stop.contains(&pad), "pad {pad} is a stop token: the model would never learn to end");
+        assert!(
+            !sampling.stop.contains(&pad),
+            "pad {pad} is a stop token: the model would never learn to end"
+        );
         let state = LmCollectorState {
             controller: config.kl,
             score_norm: ScoreNorm::default(),

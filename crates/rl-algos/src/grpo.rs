@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::Categorical;
+use rl_core::group;
 use rl_core::grpo::{TokenLogProbs, TokenLoss, mean_over_budget, mean_over_sequences, mean_over_tokens};
 use rl_core::kl::KlEstimator;
 use rl_core::kl_control::KlController;
-use rl_core::group;
 use rl_models::{Policy, Rows, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +117,11 @@ impl Grpo {
     /// For a run of `total_updates` updates with responses of up to `max_tokens`. The settings must have passed
     /// [`GrpoConfig::validate`].
     pub fn new(config: &GrpoConfig, max_tokens: usize, total_updates: u64) -> Self {
-        Self { config: config.clone(), max_tokens, steps: PolicySteps::new(config.steps.clone(), total_updates) }
+        Self {
+            config: config.clone(),
+            max_tokens,
+            steps: PolicySteps::new(config.steps.clone(), total_updates),
+        }
     }
 }
 

@@ -183,32 +183,32 @@ impl Guards {
                 found.push(Alarm { symptom, got, bound, since: 0, update: 0 });
             }
         };
-        // Negated comparisons, so that NaN is out of bounds.
+        // NaN breaks no bound below: it is a symptom of its own.
         note(!now.is_finite(), Symptom::NonFinite, f64::NAN, 0.0);
         if let Some(share) = config.entropy_floor {
             let floor = share * reference.token_entropy;
-            note(!(now.token_entropy >= floor), Symptom::Entropy, now.token_entropy, floor);
+            note(now.token_entropy < floor, Symptom::Entropy, now.token_entropy, floor);
         }
         if let Some(share) = config.distinct_floor {
             let floor = share * reference.distinct_2;
-            note(!(now.distinct_2 >= floor), Symptom::Distinct, now.distinct_2, floor);
+            note(now.distinct_2 < floor, Symptom::Distinct, now.distinct_2, floor);
         }
         if let Some(rise) = config.repetition_rise {
             let ceiling = reference.repetition + rise;
-            note(!(now.repetition <= ceiling), Symptom::Repetition, now.repetition, ceiling);
+            note(now.repetition > ceiling, Symptom::Repetition, now.repetition, ceiling);
         }
         if let Some(drift) = config.length_drift {
-            note(!(now.length <= reference.length * drift), Symptom::Longer, now.length, reference.length);
-            note(!(now.length >= reference.length / drift), Symptom::Shorter, now.length, reference.length);
+            note(now.length > reference.length * drift, Symptom::Longer, now.length, reference.length);
+            note(now.length < reference.length / drift, Symptom::Shorter, now.length, reference.length);
         }
         if let Some(floor) = config.score_std_floor {
-            note(!(now.score_std >= floor), Symptom::ScoreStd, now.score_std, floor);
+            note(now.score_std < floor, Symptom::ScoreStd, now.score_std, floor);
         }
         if let Some(ceiling) = config.cut_ceiling {
-            note(!(now.cut_share <= ceiling), Symptom::Cut, now.cut_share, ceiling);
+            note(now.cut_share > ceiling, Symptom::Cut, now.cut_share, ceiling);
         }
         if let Some(budget) = config.kl_budget {
-            note(!(now.kl <= budget), Symptom::KlBudget, now.kl, budget);
+            note(now.kl > budget, Symptom::KlBudget, now.kl, budget);
         }
         if let (Some(drop), Some(gold), Some(best)) = (config.gold_drop, now.gold, self.best) {
             let fallen = best.gold.unwrap_or(gold) - gold;
@@ -262,8 +262,11 @@ mod tests {
             (Symptom::Hacking, Vitals { score: 1.0, gold: Some(-0.2), ..calm() }),
         ];
         for (symptom, vitals) in sick {
-            let seen: Vec<Symptom> =
-                Guards::new(config.clone(), calm()).watch(1, &vitals).iter().map(|alarm| alarm.symptom).collect();
+            let seen: Vec<Symptom> = Guards::new(config.clone(), calm())
+                .watch(1, &vitals)
+                .iter()
+                .map(|alarm| alarm.symptom)
+                .collect();
             assert_eq!(seen, [symptom]);
         }
         let seen = Guards::new(config, calm()).watch(1, &Vitals { score: f64::NAN, ..calm() });

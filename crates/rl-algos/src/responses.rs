@@ -223,7 +223,8 @@ pub(crate) fn likelihoods(
     let actions: Tensor<1, Int> = tokens.actions();
     let pad: Tensor<1, Bool> = tokens.mask().bool_not();
     let kept = |x: Tensor<1>| x.mask_fill(pad.clone(), 0.0);
-    let parts = [law.log_prob(&actions), law_ref.log_prob(&actions), law.kl(law_ref), law.entropy()].map(kept);
+    let parts =
+        [law.log_prob(&actions), law_ref.log_prob(&actions), law.kl(law_ref), law.entropy()].map(kept);
     let all: Vec<f32> =
         Tensor::cat(parts.to_vec(), 0).into_data().try_into_vec_as().expect("floats convert to f32");
     let n = all.len() / 4;

@@ -122,7 +122,11 @@ pub struct RlhfPpo {
 impl RlhfPpo {
     /// For a run of `total_updates` updates. The settings must have passed [`RlhfPpoConfig::validate`].
     pub fn new(config: &RlhfPpoConfig, total_updates: u64) -> Self {
-        Self { ppo: Ppo::new(config.ppo(), total_updates), gamma: config.gamma, gae_lambda: config.gae_lambda }
+        Self {
+            ppo: Ppo::new(config.ppo(), total_updates),
+            gamma: config.gamma,
+            gae_lambda: config.gae_lambda,
+        }
     }
 }
 

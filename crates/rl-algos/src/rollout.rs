@@ -92,10 +92,10 @@ impl<O: Rows, D: Distribution> Rollout<O, D> {
             advantage: self.advantage.clone().select(0, index.clone()),
             value_target: self.value_target.clone().select(0, index.clone()),
             mask: self.mask.clone().map(|mask| mask.select(0, index.clone())),
-            reference: self.reference.clone().map(|kl| InLossKl {
-                log_prob_ref: kl.log_prob_ref.select(0, index),
-                ..kl
-            }),
+            reference: self
+                .reference
+                .clone()
+                .map(|kl| InLossKl { log_prob_ref: kl.log_prob_ref.select(0, index), ..kl }),
         }
     }
 

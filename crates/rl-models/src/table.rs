@@ -59,7 +59,10 @@ impl Contexts {
     /// If the prefix has `length` tokens or more, or a token outside the vocabulary.
     pub fn of(&self, prefix: &[u32]) -> usize {
         let (v, t) = (self.vocabulary, prefix.len());
-        assert!(t < self.length && prefix.iter().all(|&token| (token as usize) < v), "no context of {prefix:?}");
+        assert!(
+            t < self.length && prefix.iter().all(|&token| (token as usize) < v),
+            "no context of {prefix:?}"
+        );
         match self.past {
             Past::Bigram => t * (v + 1) + prefix.last().map_or(v, |&last| last as usize),
             Past::Prefix => self.shorter(t) + prefix.iter().fold(0, |code, &token| code * v + token as usize),
@@ -70,9 +73,12 @@ impl Contexts {
     pub fn past(&self, context: usize) -> Vec<u32> {
         let v = self.vocabulary;
         match self.past {
-            Past::Bigram => Some(context % (v + 1)).filter(|&last| last < v).into_iter().map(|x| x as u32).collect(),
+            Past::Bigram => {
+                Some(context % (v + 1)).filter(|&last| last < v).into_iter().map(|x| x as u32).collect()
+            }
             Past::Prefix => {
-                let t = (0..self.length).rev().find(|&t| context >= self.shorter(t)).expect("shorter(0) is 0");
+                let t =
+                    (0..self.length).rev().find(|&t| context >= self.shorter(t)).expect("shorter(0) is 0");
                 let code = context - self.shorter(t);
                 (0..t).rev().map(|place| (code / v.pow(place as u32) % v) as u32).collect()
             }
@@ -87,9 +93,14 @@ impl Contexts {
     /// The context of each decision, `[R·L]`.
     fn of_tokens(&self, tokens: &Tokens) -> Tensor<1, Int> {
         let (rows, columns, v) = (tokens.rows(), tokens.response(), self.vocabulary as i64);
-        assert!(columns <= self.length, "responses of {columns} tokens, but the table ends at {}", self.length);
+        assert!(
+            columns <= self.length,
+            "responses of {columns} tokens, but the table ends at {}",
+            self.length
+        );
         let device = tokens.ids.device();
-        let mut code = Tensor::<2, Int>::full([rows, 1], if self.past == Past::Bigram { v } else { 0 }, &device);
+        let mut code =
+            Tensor::<2, Int>::full([rows, 1], if self.past == Past::Bigram { v } else { 0 }, &device);
         let mut contexts = Vec::with_capacity(columns);
         for t in 0..columns {
             let first = match self.past {
@@ -124,7 +135,8 @@ impl TablePolicy {
     /// # Panics
     /// If a row has not V numbers.
     pub fn new(contexts: Contexts, device: &Device, mut row: impl FnMut(&[u32]) -> Vec<f32>) -> Self {
-        let logits: Vec<f32> = (0..contexts.count()).flat_map(|context| row(&contexts.past(context))).collect();
+        let logits: Vec<f32> =
+            (0..contexts.count()).flat_map(|context| row(&contexts.past(context))).collect();
         let logits = TensorData::new(logits, [contexts.count(), contexts.vocabulary]);
         Self { logits: Param::from_data(logits, device), contexts }
     }
@@ -274,7 +286,8 @@ mod tests {
     #[test]
     fn the_hand_written_gradient_is_that_of_autodiff() {
         let contexts = Contexts::prefix(3, 2);
-        let table = TablePolicy::new(contexts, &Device::flex(), |past| vec![0.3 * past.len() as f32, -0.2, 0.9]);
+        let table =
+            TablePolicy::new(contexts, &Device::flex(), |past| vec![0.3 * past.len() as f32, -0.2, 0.9]);
         let (obs, mut noise) = (tokens(&[&[0, 1], &[0, 2], &[2, 2]]), ChaCha8Rng::seed_from_u64(1));
         let actions = obs.actions();
         let loss = |law: Categorical| {
@@ -308,7 +321,10 @@ mod tests {
         assert_eq!(together[5], alone[0]);
         for response in &together {
             let stopped = response.tokens.last() == Some(&3);
-            assert_eq!(response.end, if stopped { crate::sampler::ResponseEnd::Stopped } else { crate::sampler::ResponseEnd::Cut });
+            assert_eq!(
+                response.end,
+                if stopped { crate::sampler::ResponseEnd::Stopped } else { crate::sampler::ResponseEnd::Cut }
+            );
             assert_eq!(response.tokens.iter().filter(|&&token| token == 3).count(), usize::from(stopped));
         }
     }

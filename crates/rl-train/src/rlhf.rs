@@ -12,7 +12,7 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use rl_algos::{Grpo, LmCollector, Persist, Responses, Rloo, RlhfPpo, Update};
+use rl_algos::{Grpo, LmCollector, Persist, Responses, RlhfPpo, Rloo, Update};
 use rl_core::dist::Categorical;
 use rl_envs::TokenWorld;
 use rl_models::{

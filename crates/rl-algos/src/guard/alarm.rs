@@ -78,7 +78,9 @@ impl Symptom {
                 "the policy is cheating its reward model: stop at the best gold, raise β or lower the KL target, or \
                  train the reward model on these responses"
             }
-            Self::Cut => "raise `max_tokens`, or set `rollout.missing_eos` so that not ending costs something",
+            Self::Cut => {
+                "raise `max_tokens`, or set `rollout.missing_eos` so that not ending costs something"
+            }
             Self::KlBudget => {
                 "this is the end that `guards.kl_budget` asked for; a controller with a target below the budget would \
                  have held it"
@@ -114,7 +116,12 @@ impl fmt::Display for Alarm {
                 write!(f, "only {:.1}% of token pairs are distinct, below {:.1}%", 100.0 * got, 100.0 * bound)
             }
             Symptom::Repetition => {
-                write!(f, "{:.1}% of a response's pairs are repeats, above {:.1}%", 100.0 * got, 100.0 * bound)
+                write!(
+                    f,
+                    "{:.1}% of a response's pairs are repeats, above {:.1}%",
+                    100.0 * got,
+                    100.0 * bound
+                )
             }
             Symptom::Longer | Symptom::Shorter => {
                 write!(f, "responses have {got:.1} tokens, the reference's {bound:.1}")

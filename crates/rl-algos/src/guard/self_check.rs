@@ -41,7 +41,7 @@ pub fn self_check(
 ) -> Vec<SelfCheckError> {
     let mut found = vec![];
     let mut demand = |what, by: f64, why| {
-        if !(by <= TOLERANCE) {
+        if by.is_nan() || by > TOLERANCE {
             found.push(SelfCheckError { what, by, why });
         }
     };
@@ -129,7 +129,7 @@ fn per_response(values: &[f64], responses: &Responses) -> Vec<f64> {
     let sum = |y: &Response| {
         let (own, after) = rest.split_at(y.tokens.len());
         rest = after;
-        own.iter().sum()
+        own.iter().sum::<f64>()
     };
     responses.written.iter().map(sum).collect()
 }

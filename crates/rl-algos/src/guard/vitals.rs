@@ -52,7 +52,8 @@ impl Vitals {
 
     /// Whether every number is one.
     pub fn is_finite(&self) -> bool {
-        let Self { kl, token_entropy, distinct_2, repetition, length, cut_share, score, score_std, gold } = *self;
+        let Self { kl, token_entropy, distinct_2, repetition, length, cut_share, score, score_std, gold } =
+            *self;
         [kl, token_entropy, distinct_2, repetition, length, cut_share, score, score_std, gold.unwrap_or(0.0)]
             .iter()
             .all(|x| x.is_finite())

@@ -11,7 +11,9 @@ use rl_algos::collect_lm::LmCollectorState;
 use rl_algos::guard::{Alarm, Guards, Vitals};
 use rl_algos::update::{numbers, tensor_from};
 use rl_algos::{GuardConfig, Persist, Report, Responses, Update};
-use rl_envs::token_world::exact::{entropy, expectation, frontier, kl, objective, sentence_law, tilt, tilted};
+use rl_envs::token_world::exact::{
+    entropy, expectation, frontier, kl, objective, sentence_law, tilt, tilted,
+};
 use rl_models::flat_params::{count, flatten, unflatten};
 use rl_models::{Policy, Response, Sampler, Tempered};
 use serde::{Deserialize, Serialize};

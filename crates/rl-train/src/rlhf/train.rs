@@ -77,14 +77,15 @@ impl RlhfJob for TrainRlhf<'_> {
         say!("{algorithm} on token_world, seed {}: {total} updates", config.seed);
         say!("run folder: {}", folder.path.display());
 
-        let (started, cpu, progress) = (Instant::now(), process::cpu_seconds(), Progress::new(total, session.update));
+        let (started, cpu, progress) =
+            (Instant::now(), process::cpu_seconds(), Progress::new(total, session.update));
         let mut stopped_by = None;
         while session.update < total && stopped_by.is_none() {
             let last_step = session.step;
             let advanced;
-            (session, advanced) = session
-                .advance()
-                .with_context(|| format!("the run stopped; its last checkpoint is in `{}/checkpoint`", folder.path.display()))?;
+            (session, advanced) = session.advance().with_context(|| {
+                format!("the run stopped; its last checkpoint is in `{}/checkpoint`", folder.path.display())
+            })?;
             let mut row = advanced.row;
             let done = session.update == total;
             if due(config.eval.every_steps, last_step, session.step) || done {
@@ -163,7 +164,9 @@ pub fn tell(exact: &Exact, beta: f64) {
     say!("the highest gold that any policy has at this KL is {frontier:.3}");
     if let (Some(optimum), Some(distance)) = (exact.optimum, exact.kl_to_optimum) {
         let share = 100.0 * objective / optimum;
-        say!("score − β·KL = {objective:.4}, {share:.1}% of the best there is; KL(π ‖ π*) = {distance:.4} nats");
+        say!(
+            "score − β·KL = {objective:.4}, {share:.1}% of the best there is; KL(π ‖ π*) = {distance:.4} nats"
+        );
     }
 }
 
