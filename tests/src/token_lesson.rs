@@ -86,7 +86,7 @@ impl TokenLesson {
     /// The exact law of a table over sentences, at a temperature of 1.
     #[must_use]
     pub fn law(&self, policy: &TablePolicy) -> Vec<f64> {
-        sentence_law(&policy.next_token_laws(), self.world.vocabulary())
+        sentence_law(&policy.next_token_laws(1.0), self.world.vocabulary())
     }
 
     fn point(&self, update: u64, policy: &TablePolicy, beta: f64) -> Point {

@@ -97,15 +97,7 @@ fn stepping_the_mdp_and_sampling_responses_give_equal_rollouts() {
 
     // π_old at every prefix, at its temperature.
     let length = lesson.world.length();
-    let policy = &model.model.policy;
-    let cold = rl_models::TablePolicy::new(policy.contexts(), &Device::flex(), {
-        let z = numbers(policy.logits.val());
-        move |past| {
-            let row = policy.contexts().of(past) * 4;
-            z[row..row + 4].iter().map(|z| (z / temperature) as f32).collect()
-        }
-    });
-    let behaviour: Arc<[f64]> = cold.next_token_laws().into();
+    let behaviour: Arc<[f64]> = model.model.policy.next_token_laws(temperature).into();
     let by_prefix = ByPrefix { model: model.clone() };
     for sequence in 0..responses.rows() {
         let mdp = TokenMdp::new(lesson.world.clone(), lesson.reward.clone(), behaviour.clone(), beta);

@@ -311,6 +311,11 @@ impl LmCollector {
     pub fn move_beta(&mut self, kl: f64) {
         self.state.controller = self.state.controller.after(kl);
     }
+
+    /// Makes a nat dearer by `factor`, by hand: after a collapse.
+    pub fn raise_beta(&mut self, factor: f64) {
+        self.state.controller = self.state.controller.scaled(factor);
+    }
 }
 
 #[cfg(test)]

@@ -147,10 +147,10 @@ impl TablePolicy {
     }
 
     /// `log π(v | prefix)` for every prefix of fewer than L tokens, shorter ones first, then in base V: as a law over
-    /// sentences wants it, `[prefixes·V]`. One read-back.
-    pub fn next_token_laws(&self) -> Vec<f64> {
+    /// sentences wants it, `[prefixes·V]`, at a temperature. One read-back.
+    pub fn next_token_laws(&self, temperature: f64) -> Vec<f64> {
         let v = self.contexts.vocabulary;
-        let law = Categorical::new(self.logits.val().inner()).log_probs();
+        let law = Categorical::new(self.logits.val().inner() / temperature).log_probs();
         let table: Vec<f64> = law.into_data().try_into_vec_as().expect("floats convert to f64");
         let prefixes = Contexts { past: Past::Prefix, ..self.contexts };
         let row = |prefix: usize| {
@@ -277,7 +277,7 @@ mod tests {
     fn tensors_and_host_find_the_same_context() {
         for contexts in [Contexts::bigram(3, 4), Contexts::prefix(3, 4)] {
             let responses: [&[u32]; 3] = [&[2, 1, 0, 2], &[0, 0, 0, 0], &[1, 2, 2, 1]];
-            let got = contexts.of_tokens(&tokens(&responses)).into_data().to_vec::<i64>().unwrap();
+            let got = contexts.of_tokens(&tokens(&responses)).into_data().try_to_vec::<i64>().unwrap();
             let want = responses.iter().flat_map(|y| (0..4).map(|t| contexts.of(&y[..t]) as i64));
             assert_eq!(got, want.collect::<Vec<i64>>());
         }

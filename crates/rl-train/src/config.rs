@@ -344,7 +344,7 @@ mod tests {
         let text = "total_steps = 1000\n[task]\nkind = \"cart_pole\"\nenvs = 1\n[algo]\nkind = \"ppo\"\nclip = \"off\"\n";
         let config = RunConfig::from_tree(text.parse().unwrap()).unwrap();
         let again = RunConfig::from_tree(config.resolved().parse().unwrap()).unwrap();
-        let AlgoConfig::Ppo(ppo) = again.algo;
+        let AlgoConfig::Ppo(ppo) = again.algo else { panic!("the file says ppo") };
         assert_eq!(ppo.clip, None);
     }
 }

@@ -36,8 +36,6 @@ pub struct TokenTask {
     pub world: Arc<TokenWorld>,
     /// The score of every sentence.
     pub reward: Arc<[f64]>,
-    /// Whether the score is gold itself.
-    pub exact: bool,
     contexts: Contexts,
     device: Device,
 }
@@ -49,8 +47,7 @@ impl TokenTask {
         let reward = config.reward.scores(&world, config.pairs, &mut stream(seed, PROXY_STREAM))?;
         let (v, l) = (world.vocabulary(), world.length());
         let contexts = config.policy.contexts(v, l);
-        let exact = config.reward == config::RewardKind::Gold;
-        Ok(Self { world: Arc::new(world), reward: reward.into(), exact, contexts, device: device.clone() })
+        Ok(Self { world: Arc::new(world), reward: reward.into(), contexts, device: device.clone() })
     }
 
     /// The reference as a table.

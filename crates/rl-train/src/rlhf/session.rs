@@ -15,7 +15,7 @@ use rl_envs::token_world::exact::{
     entropy, expectation, frontier, kl, objective, sentence_law, tilt, tilted,
 };
 use rl_models::flat_params::{count, flatten, unflatten};
-use rl_models::{Policy, Response, Sampler, Tempered};
+use rl_models::{Policy, Response, Sampler, TablePolicy};
 use serde::{Deserialize, Serialize};
 
 use super::RlhfParts;
@@ -118,9 +118,7 @@ where
         let (world, beta) = (&task.world, collector.state().controller.beta());
         let v = world.vocabulary();
         let temperature = collector.config().temperature;
-        let law_of = |table: &rl_models::TablePolicy| {
-            sentence_law(&Tempered::new(table.clone(), temperature).next_token_laws(), v)
-        };
+        let law_of = |table: &TablePolicy| sentence_law(&table.next_token_laws(temperature), v);
         let (law, reference) = (law_of(table(model)), law_of(&task.reference()));
         let cost = kl(&law, &reference);
         let best = (beta > 0.0).then(|| tilt(&reference, &task.reward, beta));
@@ -190,8 +188,7 @@ where
         let saved: Saved = serde_json::from_value(healthy.state.clone())?;
         self = self.take(&saved, healthy)?;
         let raise = self.guards.config().raise_beta;
-        let controller = self.parts.collector.state().controller.scaled(raise);
-        self.parts.collector.set_state(LmCollectorState { controller, ..saved.collector });
+        self.parts.collector.raise_beta(raise);
         self.guards.reset();
         Ok(self)
     }
