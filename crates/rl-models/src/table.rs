@@ -277,7 +277,7 @@ mod tests {
     fn tensors_and_host_find_the_same_context() {
         for contexts in [Contexts::bigram(3, 4), Contexts::prefix(3, 4)] {
             let responses: [&[u32]; 3] = [&[2, 1, 0, 2], &[0, 0, 0, 0], &[1, 2, 2, 1]];
-            let got = contexts.of_tokens(&tokens(&responses)).into_data().try_to_vec::<i64>().unwrap();
+            let got = contexts.of_tokens(&tokens(&responses)).into_data().try_into_vec_as::<i64>().unwrap();
             let want = responses.iter().flat_map(|y| (0..4).map(|t| contexts.of(&y[..t]) as i64));
             assert_eq!(got, want.collect::<Vec<i64>>());
         }
