@@ -14,7 +14,7 @@ use crate::ppo;
 use rl_algos::KlPlace;
 use rl_core::kl::KlEstimator;
 
-const UPDATES: u64 = 300;
+const UPDATES: u64 = 250;
 
 fn lesson(seed: u64) -> TokenLesson {
     let world = fixed::full();
@@ -29,7 +29,7 @@ fn path(lesson: &TokenLesson, controller: KlController, seed: u64) -> Vec<Point>
     let mut config = ppo(0.1, KlPlace::Reward, KlEstimator::K1);
     config.rollout.kl = controller;
     config.advantage_norm = rl_algos::AdvantageNorm::Rollout;
-    config.optimizer.learning_rate = 0.03.into();
+    config.optimizer.learning_rate = 0.02.into();
     lesson.ppo(&config, UPDATES, 10, seed).1
 }
 
@@ -46,9 +46,8 @@ fn uncontrolled_ppo_cheats_and_controlled_ppo_does_not() {
     for seed in 1..=10 {
         let lesson = lesson(seed);
         let free = path(&lesson, KlController::fixed(0.0), seed);
-        let controller =
-            KlController::Proportional { beta: 0.2, target: 1.3, gain: 0.5, min: 1e-6, max: 1e3 };
-        let held = path(&lesson, controller, seed);
+        // From a dear nat down, so that the target is approached from below; Ziegler's gain.
+        let held = path(&lesson, KlController::proportional(1.0, 1.3), seed);
         let (free_end, held_end) = (free[free.len() - 1], held[held.len() - 1]);
         println!(
             "seed {seed}: free: gold {:.2} at best, {:.2} at {:.1} nats in the end (proxy {:.2}); held: {:.2} at best, \

@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn prompts_are_padded_on_the_left_and_responses_on_the_right() {
         let tokens = Tokens::new(&[(&[5, 6], &[7]), (&[8], &[9, 4])], 0, &Device::flex());
-        assert_eq!(tokens.ids.clone().into_data().try_into_vec_as::<i64>().unwrap(), [5, 6, 7, 0, 0, 8, 9, 4]);
+        assert_eq!(
+            tokens.ids.clone().into_data().try_into_vec_as::<i64>().unwrap(),
+            [5, 6, 7, 0, 0, 8, 9, 4]
+        );
         assert_eq!((tokens.prompt, tokens.response(), tokens.rows()), (2, 2, 2));
         assert_eq!(tokens.actions().into_data().try_into_vec_as::<i64>().unwrap(), [7, 0, 9, 4]);
         assert_eq!(tokens.mask().into_data().try_into_vec_as::<bool>().unwrap(), [true, false, true, true]);

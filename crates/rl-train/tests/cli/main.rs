@@ -2,6 +2,7 @@
 
 mod errors;
 mod resume;
+mod rlhf;
 mod runs;
 mod settings;
 
