@@ -128,12 +128,14 @@ fn every_shipped_config_makes_an_update() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
         let table: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
-        let envs = table["task"]["envs"].as_integer().unwrap();
-        let steps = table["algo"]["rollout_steps"].as_integer().unwrap();
-        place.succeeds(&format!(
-            "train {name} --out {name} --set total_steps={} --set eval.episodes=1",
-            envs * steps
-        ));
+        let number = |of: &toml::Value, key: &str| of.get(key).and_then(toml::Value::as_integer);
+        let steps = match table["algo"].get("rollout") {
+            Some(rollout) => number(rollout, "prompts").unwrap() * number(rollout, "group").unwrap_or(1),
+            None => {
+                number(&table["task"], "envs").unwrap() * number(&table["algo"], "rollout_steps").unwrap()
+            }
+        };
+        place.succeeds(&format!("train {name} --out {name} --set total_steps={steps} --set eval.episodes=1"));
         assert!(place.path(&format!("{name}/summary.json")).is_file());
     }
 }
