@@ -38,11 +38,11 @@ fn the_proportional_rule_settles_within_five_percent_of_its_target() {
 
 #[test]
 fn the_band_rules_settle_within_their_bands() {
-    for beta in STARTS {
-        let (kl, _) = held(KlController::band(beta, TARGET), 300);
+    for beta in [1e-4, 0.1, 10.0] {
+        let (kl, _) = held(KlController::band(beta, TARGET), 200);
         println!("band from β = {beta}: KL {kl:.3} nats");
         assert!((TARGET / 2.0..2.0 * TARGET).contains(&kl), "band from β = {beta}: KL {kl}");
-        let (kl, _) = held(KlController::schulman(beta, TARGET), 300);
+        let (kl, _) = held(KlController::schulman(beta, TARGET), 200);
         println!("Schulman's rule from β = {beta}: KL {kl:.3} nats");
         assert!((TARGET / 1.5..1.5 * TARGET).contains(&kl), "Schulman's rule from β = {beta}: KL {kl}");
     }

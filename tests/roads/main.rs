@@ -19,7 +19,7 @@ use rl_tests::token_lesson::{Point, TokenLesson};
 /// β, and the share of β·log Z to reach.
 const PRICES: [(f64, f64); 3] = [(1.0, 0.99), (0.5, 0.99), (0.2, 0.97)];
 const SEEDS: [u64; 3] = [1, 2, 3];
-const UPDATES: u64 = 250;
+const UPDATES: u64 = 200;
 const RESPONSES: usize = 256;
 
 /// The step size falls to zero, so that the policy comes to rest.
@@ -87,7 +87,7 @@ fn arrives(road: &str, train: impl Fn(&TokenLesson, f64, u64) -> (TablePolicy, V
 #[test]
 fn ppo_with_the_kl_in_its_rewards_arrives() {
     arrives("PPO, KL in the reward", |lesson, beta, seed| {
-        lesson.ppo(&ppo(beta, KlPlace::Reward, KlEstimator::K1), UPDATES, 20, seed)
+        lesson.ppo(&ppo(beta, KlPlace::Reward, KlEstimator::K1), UPDATES, 40, seed)
     });
 }
 
@@ -98,11 +98,11 @@ fn ppo_with_the_kl_in_its_loss_arrives() {
         // The log-ratio of a response has no critic: its noise wants twice the responses.
         config.rollout.prompts = 2 * RESPONSES;
         (config.minibatch_rows, config.epochs, config.gae_lambda) = (2 * RESPONSES, 2, 1.0);
-        lesson.ppo(&config, UPDATES, 20, seed)
+        lesson.ppo(&config, UPDATES * 5 / 4, 50, seed)
     });
 }
 
 #[test]
 fn rloo_arrives() {
-    arrives("RLOO", |lesson, beta, seed| lesson.rloo(&rloo(beta), UPDATES, 20, seed));
+    arrives("RLOO", |lesson, beta, seed| lesson.rloo(&rloo(beta), UPDATES, 40, seed));
 }
