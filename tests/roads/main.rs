@@ -106,3 +106,18 @@ fn ppo_with_the_kl_in_its_loss_arrives() {
 fn rloo_arrives() {
     arrives("RLOO", |lesson, beta, seed| lesson.rloo(&rloo(beta), UPDATES, 40, seed));
 }
+
+/// GRPO's KL, token by token, ignores what a token does to the KL of the tokens after it: it comes to rest, but not at π*.
+#[test]
+fn a_kl_charged_token_by_token_in_the_loss_leads_elsewhere() {
+    let (lesson, beta) = (TokenLesson::exact(fixed::small()), 0.5);
+    for seed in SEEDS {
+        let mut config = ppo(beta, KlPlace::TokenLoss, KlEstimator::K2);
+        config.rollout.prompts = 2 * RESPONSES;
+        (config.minibatch_rows, config.epochs, config.gae_lambda) = (2 * RESPONSES, 2, 1.0);
+        let (policy, _) = lesson.ppo(&config, UPDATES, UPDATES, seed);
+        let (to_best, reached) = lesson.distance_to_optimum(&policy, beta);
+        println!("KL per token in the loss, seed {seed}: KL(π ‖ π*) = {to_best:.4}, {reached:.4} of β·log Z");
+        assert!(to_best > 0.02, "seed {seed}: KL(π ‖ π*) = {to_best}: did a token's KL count for later ones?");
+    }
+}
