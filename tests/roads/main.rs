@@ -118,6 +118,9 @@ fn a_kl_charged_token_by_token_in_the_loss_leads_elsewhere() {
         let (policy, _) = lesson.ppo(&config, UPDATES, UPDATES, seed);
         let (to_best, reached) = lesson.distance_to_optimum(&policy, beta);
         println!("KL per token in the loss, seed {seed}: KL(π ‖ π*) = {to_best:.4}, {reached:.4} of β·log Z");
-        assert!(to_best > 0.02, "seed {seed}: KL(π ‖ π*) = {to_best}: did a token's KL count for later ones?");
+        assert!(
+            to_best > 0.02,
+            "seed {seed}: KL(π ‖ π*) = {to_best}: did a token's KL count for later ones?"
+        );
     }
 }

@@ -4,6 +4,7 @@
 
 mod laws;
 mod mdp;
+mod responses;
 
 use std::path::{Path, PathBuf};
 
