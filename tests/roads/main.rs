@@ -6,6 +6,7 @@
 
 mod control;
 mod hacking;
+mod share;
 
 use rl_algos::{KlPlace, LmRolloutConfig, PolicyStepsConfig, RlhfPpoConfig, RlooConfig};
 use rl_core::kl::KlEstimator;
