@@ -28,8 +28,8 @@ pub enum Formula {
 /// `env_trace:CartPole-v1`.
 pub type Formulas = &'static [(&'static str, Formula)];
 
-/// What belongs to the folder but to no code yet: entries of the folder, by name.
-const NOT_YET: [&str; 1] = ["hf"];
+/// What another suite of this package runs: entries of the folder, by name, with the suite.
+const ELSEWHERE: [(&str, &str); 1] = [("hf", "hf")];
 
 /// What belongs to the folder and holds no vectors.
 const NO_VECTORS: [&str; 1] = ["README.md"];
@@ -58,20 +58,26 @@ pub struct Report {
     files: Vec<FileReport>,
     /// Entries that nothing knows, with what is unknown about them.
     unknown: Vec<String>,
-    not_yet: Vec<String>,
+    elsewhere: Vec<String>,
 }
 
 impl Report {
     /// Runs every vector file of `folder`.
     pub fn of(folder: &Path, subjects: &[Formulas]) -> Self {
-        let mut report = Self { folder: folder.to_owned(), files: vec![], unknown: vec![], not_yet: vec![] };
+        let mut report = Self {
+            folder: folder.to_owned(),
+            files: vec![],
+            unknown: vec![],
+           
+            elsewhere: vec![],
+        };
         for path in entries(folder) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if NO_VECTORS.contains(&name.as_str()) {
                 continue;
             }
-            if NOT_YET.contains(&name.as_str()) {
-                report.not_yet.push(format!("{name} ({} files)", count_files(&path)));
+            if let Some((_, suite)) = ELSEWHERE.iter().find(|(entry, _)| *entry == name) {
+                report.elsewhere.push(format!("{name} (`--test {suite}`, {} files)", count_files(&path)));
                 continue;
             }
             match run_file(&path, &name, subjects) {
@@ -129,8 +135,9 @@ impl Report {
             text,
             "  total: {files} files, {cases} cases, {compared} numbers compared, {faults} faults"
         );
-        let not_yet = if self.not_yet.is_empty() { "nothing".to_owned() } else { self.not_yet.join(", ") };
-        let _ = writeln!(text, "  not yet in scope: {not_yet}");
+        let elsewhere =
+            if self.elsewhere.is_empty() { "nothing".to_owned() } else { self.elsewhere.join(", ") };
+        let _ = writeln!(text, "  run by another suite: {elsewhere}");
         text
     }
 }
@@ -308,9 +315,9 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_later_work_is_counted_not_run() {
+    fn what_another_suite_runs_is_named_not_run() {
         let report = report(&[("hf", "not even JSON")]);
         report.demand_everything();
-        assert!(report.summary().contains("not yet in scope: hf (1 files)"));
+        assert!(report.summary().contains("run by another suite: hf (`--test hf`, 1 files)"));
     }
 }

@@ -35,6 +35,7 @@ pub mod flat_params;
 pub mod head;
 mod host;
 pub mod init;
+pub mod lm;
 pub mod mlp;
 pub mod mlp_policy;
 pub mod sampler;

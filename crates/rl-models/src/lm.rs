@@ -1,0 +1,22 @@
+//! Causal language models: one transformer for the common open families, their files, and how they write and score.
+//!
+//! | family | norm | positions | feed-forward | biases |
+//! |---|---|---|---|---|
+//! | Llama, SmolLM, TinyStories | RMS | rotary | SwiGLU | none, or attention |
+//! | Qwen2 | RMS | rotary | SwiGLU | q, k, v |
+//! | GPT-2 | layer | learned | GELU (tanh) | all |
+
+pub mod cache;
+pub mod config;
+pub mod generate;
+pub mod hf;
+pub mod layers;
+pub mod score;
+pub mod transformer;
+
+pub use cache::KvCache;
+pub use config::{Architecture, LmConfig, Positions};
+pub use generate::{Generated, Generation, generate};
+pub use hf::{FloatFormat, HfError};
+pub use score::{TokenScores, score};
+pub use transformer::Transformer;
