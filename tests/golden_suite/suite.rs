@@ -64,13 +64,8 @@ pub struct Report {
 impl Report {
     /// Runs every vector file of `folder`.
     pub fn of(folder: &Path, subjects: &[Formulas]) -> Self {
-        let mut report = Self {
-            folder: folder.to_owned(),
-            files: vec![],
-            unknown: vec![],
-           
-            elsewhere: vec![],
-        };
+        let mut report =
+            Self { folder: folder.to_owned(), files: vec![], unknown: vec![], elsewhere: vec![] };
         for path in entries(folder) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if NO_VECTORS.contains(&name.as_str()) {

@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::cache::KvCache;
 use super::transformer::Transformer;
+use crate::sampler::{Response, Sampler, Sampling};
 use crate::tokens::Tokens;
 
 /// How to write.
@@ -194,5 +195,23 @@ impl Law {
 
     fn raw_log_prob(&self, token: usize) -> f32 {
         self.raw[token] as f32
+    }
+}
+
+/// Without filters: what is sampled is the policy.
+impl Sampler for Transformer {
+    fn respond(&self, prompts: &[&[u32]], rngs: &mut [ChaCha8Rng], how: &Sampling) -> Vec<Response> {
+        let generation = Generation {
+            temperature: how.temperature,
+            max_tokens: how.max_tokens,
+            stop: how.stop.clone(),
+            ..Generation::default()
+        };
+        let written = generate(self, prompts, rngs, &generation, |_, _| ());
+        let response = |Generated { tokens, log_probs, .. }| {
+            let end = how.end_of(&tokens);
+            Response { tokens, log_probs, end }
+        };
+        written.into_iter().map(response).collect()
     }
 }
