@@ -5,6 +5,7 @@
 //! way, no point may lie above the frontier.
 
 mod control;
+mod dpo;
 mod hacking;
 mod share;
 

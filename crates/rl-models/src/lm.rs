@@ -11,6 +11,7 @@ pub mod config;
 pub mod generate;
 pub mod hf;
 pub mod layers;
+pub mod reward_model;
 pub mod score;
 pub mod transformer;
 
@@ -18,5 +19,6 @@ pub use cache::KvCache;
 pub use config::{Architecture, LmConfig, Positions};
 pub use generate::{Generated, Generation, generate};
 pub use hf::{FloatFormat, HfError};
+pub use reward_model::RewardModel;
 pub use score::{TokenScores, score};
 pub use transformer::Transformer;

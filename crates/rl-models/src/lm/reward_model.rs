@@ -1,0 +1,72 @@
+//! A language model's trunk with one number at the end of a text: what a reward model is.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+
+use super::transformer::Transformer;
+use crate::flat_params::autodiff_gradient;
+use crate::tokens::Tokens;
+
+/// `r_φ(x, y) = w·h_φ(last token)`, indifferent to padding on either side.
+#[derive(Module, Debug)]
+pub struct RewardModel {
+    /// Prompt and answer to states.
+    pub trunk: Transformer,
+    /// State to score `[1, D]`.
+    pub head: Param<Tensor<2>>,
+    /// Taken off every score, and its divisor: see [`RewardModel::normalised_on`].
+    mean: f64,
+    std: f64,
+}
+
+impl RewardModel {
+    /// A reward model that scores everything 0, on a trunk that knows the language.
+    pub fn new(trunk: Transformer) -> Self {
+        let device: Device = trunk.embedding.val().device();
+        let head = Param::from_tensor(Tensor::zeros([1, trunk.config().hidden], &device));
+        Self { trunk, head, mean: 0.0, std: 1.0 }
+    }
+
+    /// A reward model of given parts.
+    ///
+    /// # Panics
+    /// Unless `head` is one row of the trunk's width.
+    pub fn from_parts(trunk: Transformer, head: Tensor<2>) -> Self {
+        assert_eq!(head.dims(), [1, trunk.config().hidden], "one score per text");
+        Self { trunk, head: Param::from_tensor(head), mean: 0.0, std: 1.0 }
+    }
+
+    /// `r_φ` of each row, without recording for autodiff.
+    ///
+    /// # Shapes
+    /// `R` rows → `[R]`
+    pub fn score(&self, tokens: &Tokens) -> Tensor<1> {
+        let states = self.trunk.last_states(&tokens.ids, &tokens.real);
+        let rows = states.dims()[0];
+        (states.matmul(self.head.val().transpose()).reshape([rows]) - self.mean) / self.std
+    }
+
+    /// ∇_φ loss(r_φ(tokens)), flat `[P]` on the plain device.
+    pub fn gradient(&self, tokens: &Tokens, loss: impl FnOnce(Tensor<1>) -> Tensor<1>) -> Tensor<1> {
+        autodiff_gradient(self, |tracked| loss(tracked.score(tokens)))
+    }
+
+    /// The same order of texts, with mean 0 and standard deviation 1 over `scores` of the reference policy's answers:
+    /// then β has the same meaning for every reward model.   Ziegler 2019, §2.1; Stiennon 2020, §3.4
+    ///
+    /// # Panics
+    /// If there are fewer than two scores, or all are equal.
+    #[must_use]
+    pub fn normalised_on(self, scores: &[f64]) -> Self {
+        let n = scores.len() as f64;
+        let mean = scores.iter().sum::<f64>() / n;
+        let std = (scores.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        assert!(std > 0.0 && std.is_finite(), "{n} scores with standard deviation {std} normalise nothing");
+        Self { mean: self.mean + self.std * mean, std: self.std * std, ..self }
+    }
+
+    /// What is taken off, and what it is divided by: part of the model, to be saved with it.
+    pub fn normalisation(&self) -> (f64, f64) {
+        (self.mean, self.std)
+    }
+}
