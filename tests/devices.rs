@@ -7,7 +7,7 @@ use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rl_algos::adam::{Adam, AdamConfig, AdamKind};
-use rl_algos::{EnvCollector, Ppo, PpoConfig, Update};
+use rl_algos::{EnvCollector, Ppo, PpoConfig, Rollout, Trpo, TrpoConfig, Update};
 use rl_core::Schedule;
 use rl_core::dist::{Categorical, DiagGaussian, Distribution};
 use rl_core::kl::{k1, k2, k3};
@@ -169,27 +169,52 @@ fn a_seed_draws_the_same_actions_everywhere() {
     });
 }
 
+type Networks = Separate<MlpPolicy<CategoricalHead>, MlpValue>;
+
+/// A bandit's rollout of 32 rows, its actions, the networks that made it, and the stream that goes on.
+fn sample(lab: &Lab) -> (Rollout<Tensor<2>, Categorical>, Vec<f64>, Networks, ChaCha8Rng) {
+    let arms = [0.1, 0.9, 0.5].map(|mean| Arm::Normal { mean, std: 0.1 });
+    let envs = VecEnv::new(vec![Bandit::new(vec![arms.to_vec(); 4]).expect("three arms"); 8], 1);
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let shape = MlpConfig { hidden: vec![8], ..MlpConfig::default() };
+    let model = Separate {
+        policy: network(Activation::Tanh, &lab.device),
+        value: MlpValue::new(&shape, 4, &mut rng, &lab.device),
+    };
+    let mut collector = EnvCollector::new(envs, 4, 0.99, 0.95, &lab.device);
+    let (rollout, _) = collector.collect(&model, &mut rng);
+    let actions = Categorical::elems(&rollout.actions).into_iter().map(|a| a as f64).collect();
+    (rollout, actions, model, rng)
+}
+
 #[test]
 fn a_ppo_update_agrees() {
     check(DType::F32, |lab| {
-        let arms = [0.1, 0.9, 0.5].map(|mean| Arm::Normal { mean, std: 0.1 });
-        let envs = VecEnv::new(vec![Bandit::new(vec![arms.to_vec(); 4]).expect("three arms"); 8], 1);
-        let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let shape = MlpConfig { hidden: vec![8], ..MlpConfig::default() };
-        let model = Separate {
-            policy: network(Activation::Tanh, &lab.device),
-            value: MlpValue::new(&shape, 4, &mut rng, &lab.device),
-        };
-        let mut collector = EnvCollector::new(envs, 4, 0.99, 0.95, &lab.device);
-        let (rollout, _) = collector.collect(&model, &mut rng);
-        let actions: Vec<f64> = Categorical::elems(&rollout.actions).into_iter().map(|a| a as f64).collect();
-
+        let (rollout, actions, model, mut rng) = sample(lab);
         let mut config =
             PpoConfig { rollout_steps: 4, epochs: 2, minibatch_rows: 16, ..PpoConfig::default() };
         config.optimizer.learning_rate = Schedule::Constant(1e-3);
         let (model, report) = Ppo::new(config, 1).update(model, &rollout, &mut rng).expect("finite numbers");
         let report =
             vec![report.policy_loss, report.value_loss, report.entropy, report.approx_kl, report.grad_norm];
+        [actions, report, numbers(flatten(&model))].concat()
+    });
+}
+
+#[test]
+fn a_trpo_update_agrees() {
+    check(DType::F32, |lab| {
+        let (rollout, actions, model, mut rng) = sample(lab);
+        let config = TrpoConfig {
+            rollout_steps: 4,
+            cg_iterations: 3,
+            value_epochs: 2,
+            value_minibatch_rows: 16,
+            ..TrpoConfig::default()
+        };
+        let (model, report) = Trpo::new(config, 1).update(model, &rollout, &mut rng).expect("finite numbers");
+        let report =
+            vec![report.improvement, report.kl, report.step_scale, report.value_loss, report.grad_norm];
         [actions, report, numbers(flatten(&model))].concat()
     });
 }

@@ -2,7 +2,9 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{EnvCollector, Evaluation, Ppo, PpoConfig, PpoReport, Update, evaluate, streams};
+use rl_algos::{
+    EnvCollector, Evaluation, Ppo, PpoConfig, Rollout, Trpo, TrpoConfig, Update, evaluate, streams,
+};
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
 use rl_models::{
@@ -10,14 +12,65 @@ use rl_models::{
     Separate,
 };
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The optional settings of PPO, for which a run file says `"off"`.
-const OPTIONAL: [&str; 5] = ["clip", "kl", "target_kl", "value_clip", "max_grad_norm"];
+/// The settings of an algorithm, and the algorithm they are of.
+pub trait Course: DeserializeOwned + Clone {
+    /// What learns.
+    type Algorithm;
+    /// Its names in a run file.
+    const KINDS: &[&str];
+    /// The optional settings, for which a run file says `"off"`.
+    const OPTIONAL: &[&str];
+
+    /// Steps of each environment per rollout, γ and λ, of settings that can work with so many environments.
+    fn rollout(&self, envs: usize) -> (usize, f64, f64);
+
+    /// The algorithm for so many updates.
+    fn algorithm(&self, updates: u64) -> Self::Algorithm;
+}
+
+impl Course for PpoConfig {
+    type Algorithm = Ppo;
+    const KINDS: &[&str] = &["ppo"];
+    const OPTIONAL: &[&str] = &["clip", "kl", "target_kl", "value_clip", "max_grad_norm"];
+
+    fn rollout(&self, envs: usize) -> (usize, f64, f64) {
+        self.validate(envs).expect("the settings can work");
+        (self.rollout_steps, self.gamma, self.gae_lambda)
+    }
+
+    fn algorithm(&self, updates: u64) -> Ppo {
+        Ppo::new(self.clone(), updates)
+    }
+}
+
+impl Course for TrpoConfig {
+    type Algorithm = Trpo;
+    const KINDS: &[&str] = &["trpo", "npg"];
+    const OPTIONAL: &[&str] = &["line_search"];
+
+    fn rollout(&self, envs: usize) -> (usize, f64, f64) {
+        self.validate(envs).expect("the settings can work");
+        (self.rollout_steps, self.gamma, self.gae_lambda)
+    }
+
+    fn algorithm(&self, updates: u64) -> Trpo {
+        Trpo::new(self.clone(), updates)
+    }
+}
+
+/// The networks of a run.
+pub type Networks<H> = Separate<MlpPolicy<H>, MlpValue>;
+/// What they are taught from.
+pub type Sample<H> = Rollout<Tensor<2>, <H as Head>::Dist>;
+/// What an update of theirs says.
+pub type ReportOf<C, H> = <<C as Course>::Algorithm as Update<Networks<H>>>::Report;
 
 /// What a run file says, as far as these tests follow it.
 #[derive(Clone, Debug)]
-pub struct Lesson {
+pub struct Lesson<C> {
     /// Environments side by side.
     pub envs: usize,
     /// Environment steps in all.
@@ -26,8 +79,8 @@ pub struct Lesson {
     pub shape: MlpConfig,
     /// First log σ of a continuous policy.
     pub log_std_init: f64,
-    /// PPO's settings.
-    pub ppo: PpoConfig,
+    /// The algorithm's settings.
+    pub algo: C,
     /// Bound of the scaled rewards, where they are scaled.
     pub reward_clip: Option<f64>,
     /// Bound of the normalised observations, where they are normalised.
@@ -35,16 +88,16 @@ pub struct Lesson {
 }
 
 /// What a run came to.
-pub struct Learnt<H: Head> {
+pub struct Learnt<H: Head, R> {
     /// The networks after the last update.
-    pub model: Separate<MlpPolicy<H>, MlpValue>,
+    pub model: Networks<H>,
     /// One report per update.
-    pub reports: Vec<PpoReport>,
+    pub reports: Vec<R>,
     /// Where the networks are.
     pub device: Device,
 }
 
-impl Lesson {
+impl<C: Course> Lesson<C> {
     /// The numbers of `configs/<name>.toml`.
     pub fn shipped(name: &str) -> Self {
         let path = format!("{}/../configs/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -53,14 +106,17 @@ impl Lesson {
         let file = serde_json::to_value(file).expect("TOML fits into JSON");
 
         let mut algo = file["algo"].as_object().expect("a run file has [algo]").clone();
-        assert_eq!(algo.remove("kind"), Some("ppo".into()), "{path}");
-        for key in OPTIONAL {
+        let kind = algo.remove("kind").expect("[algo] has a kind");
+        assert!(C::KINDS.iter().any(|known| kind == *known), "{path}: {kind}");
+        if kind == "npg" {
+            algo.insert("line_search".into(), Value::Null);
+        }
+        for &key in C::OPTIONAL {
             if algo.get(key).is_some_and(|value| value == "off") {
                 algo.insert(key.to_owned(), Value::Null);
             }
         }
-        let ppo =
-            PpoConfig::deserialize(Value::Object(algo)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let algo = C::deserialize(Value::Object(algo)).unwrap_or_else(|error| panic!("{path}: {error}"));
         let model = &file["model"];
         assert!(model["layout"].as_str().is_none_or(|layout| layout == "separate"), "{path}");
         let plain = MlpConfig::default();
@@ -75,7 +131,7 @@ impl Lesson {
             total_steps: read(&file["total_steps"], 0),
             shape,
             log_std_init: read(&model["log_std_init"], 0.0),
-            ppo,
+            algo,
             reward_clip: read(&file["normalize"]["reward_clip"], None),
             obs_clip: read(&file["normalize"]["obs_clip"], None),
         }
@@ -83,11 +139,18 @@ impl Lesson {
 
     /// Updates in the whole run.
     pub fn updates(&self) -> usize {
-        self.total_steps / (self.envs * self.ppo.rollout_steps)
+        self.total_steps / (self.envs * self.algo.rollout(self.envs).0)
     }
 
     /// Learns to act in a discrete world.
-    pub fn learn<E: Env<Action = usize>>(&self, make: impl Fn() -> E, seed: u64) -> Learnt<CategoricalHead> {
+    pub fn learn<E: Env<Action = usize>>(
+        &self,
+        make: impl Fn() -> E,
+        seed: u64,
+    ) -> Learnt<CategoricalHead, ReportOf<C, CategoricalHead>>
+    where
+        C::Algorithm: Update<Networks<CategoricalHead>, Data = Sample<CategoricalHead>>,
+    {
         let actions = make().action_space().width();
         self.run(make, CategoricalHead::new(actions), seed)
     }
@@ -97,32 +160,35 @@ impl Lesson {
         &self,
         make: impl Fn() -> E,
         seed: u64,
-    ) -> Learnt<GaussianHead> {
+    ) -> Learnt<GaussianHead, ReportOf<C, GaussianHead>>
+    where
+        C::Algorithm: Update<Networks<GaussianHead>, Data = Sample<GaussianHead>>,
+    {
         let ActionSpace::Continuous { low, .. } = make().action_space() else { panic!("a continuous world") };
         self.run(make, GaussianHead::new(low.len(), self.log_std_init, (-5.0, 2.0), &Device::flex()), seed)
     }
 
-    fn run<E: Env, H: Head>(&self, make: impl Fn() -> E, head: H, seed: u64) -> Learnt<H>
+    fn run<E: Env, H: Head>(&self, make: impl Fn() -> E, head: H, seed: u64) -> Learnt<H, ReportOf<C, H>>
     where
+        C::Algorithm: Update<Networks<H>, Data = Sample<H>>,
         <H::Dist as Distribution>::Elem: ActionOf<E::Action>,
     {
         let device = Device::flex();
-        self.ppo.validate(self.envs).expect("the settings can work");
+        let (steps, gamma, gae_lambda) = self.algo.rollout(self.envs);
         let envs = VecEnv::new((0..self.envs).map(|_| make()).collect(), seed);
         let (mut weights, mut rng) = (streams::weights(seed), streams::actions(seed));
         let mut model = Separate {
             policy: MlpPolicy::new(&self.shape, envs.obs_dim(), head, &mut weights, &device),
             value: MlpValue::new(&self.shape, envs.obs_dim(), &mut weights, &device),
         };
-        let ppo = &self.ppo;
-        let mut collector = EnvCollector::new(envs, ppo.rollout_steps, ppo.gamma, ppo.gae_lambda, &device);
+        let mut collector = EnvCollector::new(envs, steps, gamma, gae_lambda, &device);
         if let Some(clip) = self.obs_clip {
             collector = collector.with_obs_norm(clip);
         }
         if let Some(clip) = self.reward_clip {
             collector = collector.with_reward_scale(clip);
         }
-        let mut algorithm = Ppo::new(ppo.clone(), self.updates() as u64);
+        let mut algorithm = self.algo.algorithm(self.updates() as u64);
         let mut reports = vec![];
         for _ in 0..self.updates() {
             let (rollout, _) = collector.collect(&model, &mut rng);
@@ -134,7 +200,7 @@ impl Lesson {
     }
 }
 
-impl<H: Head> Learnt<H> {
+impl<H: Head, R> Learnt<H, R> {
     /// The policy's laws for these observations.
     pub fn law(&self, obs: &[Vec<f32>]) -> H::Dist {
         let shape = [obs.len(), obs[0].len()];

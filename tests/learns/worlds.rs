@@ -1,12 +1,14 @@
 //! PPO in worlds whose best return is known exactly.
 
-use rl_algos::PpoReport;
+use rl_algos::{PpoConfig, PpoReport};
 use rl_core::KlController;
 use rl_core::dist::{Categorical, DiagGaussian};
 use rl_envs::{Bandit, CartPole, GridWorld, KlToy, Lqr, TimeLimit, VecEnv};
 use rl_tests::numbers;
 
-use crate::lesson::Lesson;
+use crate::lesson;
+
+type Lesson = lesson::Lesson<PpoConfig>;
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -27,7 +29,7 @@ fn a_bandit_is_played_almost_as_well_as_its_best_arm() {
 fn a_gridworld_is_walked_as_dynamic_programming_would() {
     let world = GridWorld::russell_norvig();
     let lesson = Lesson::shipped("ppo-gridworld");
-    let model = world.model(lesson.ppo.gamma).expect("a discount factor");
+    let model = world.model(lesson.algo.gamma).expect("a discount factor");
     let best = model.value_iteration(1e-10).expect("it converges").values[world.agent()];
     for seed in SEEDS {
         let learnt = lesson.learn(|| TimeLimit::new(world.clone(), 100), seed);
@@ -46,7 +48,7 @@ fn a_gridworld_is_walked_as_dynamic_programming_would() {
 #[test]
 fn a_linear_regulator_is_steered_near_the_riccati_cost() {
     let (world, lesson) = (Lqr::kakade(), Lesson::shipped("ppo-lqr"));
-    let gamma = lesson.ppo.gamma;
+    let gamma = lesson.algo.gamma;
     let best = world.optimum(gamma).expect("a discount factor");
     let cost = |gain: f64| world.cost_of_gain(gain, gamma, 1.0).expect("a discount factor");
     for seed in SEEDS {
@@ -111,12 +113,12 @@ fn an_adaptive_penalty_holds_the_measured_kl_near_its_target() {
     const TARGET: f64 = 0.01;
     let held_by = |controller: KlController| {
         let mut lesson = Lesson::shipped("ppo-kl-toy");
-        lesson.ppo.clip = None;
-        lesson.ppo.kl = Some(controller);
-        lesson.ppo.optimizer.learning_rate = 1e-3.into();
-        lesson.ppo.entropy_coef = 0.3.into(); // keeps the policy from arriving, so that there is something to hold
+        lesson.algo.clip = None;
+        lesson.algo.kl = Some(controller);
+        lesson.algo.optimizer.learning_rate = 1e-3.into();
+        lesson.algo.entropy_coef = 0.3.into(); // keeps the policy from arriving, so that there is something to hold
         (lesson.envs, lesson.total_steps) = (1, 16_000);
-        (lesson.ppo.epochs, lesson.ppo.minibatch_rows) = (20, 50);
+        (lesson.algo.epochs, lesson.algo.minibatch_rows) = (20, 50);
         lesson.learn(KlToy::episodic, 1).reports
     };
     let free = late_kl(&held_by(KlController::fixed(0.0)));

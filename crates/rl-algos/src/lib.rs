@@ -2,7 +2,7 @@
 //!
 //! Two seams are all they share: a [`Rollout`] (what was sampled) and an [`Update`] (what one step
 //! does with it). A collector makes rollouts ([`collect_env`]); an algorithm consumes them
-//! ([`ppo`]); [`run`] is the loop between the two.
+//! ([`ppo`], [`trpo`]); [`run`] is the loop between the two.
 
 pub mod adam;
 pub mod checkpoint;
@@ -25,6 +25,7 @@ pub mod rollout;
 pub mod run;
 mod scalars;
 pub mod streams;
+pub mod trpo;
 pub mod update;
 
 pub use adam::{Adam, AdamConfig};
@@ -43,4 +44,5 @@ pub use reward_model::{RewardModelConfig, RewardModelReport, RewardModelling};
 pub use rlhf_ppo::{RlhfPpo, RlhfPpoConfig};
 pub use rloo::{Rloo, RlooConfig};
 pub use rollout::{AdvantageNorm, Rollout};
+pub use trpo::{Trpo, TrpoConfig, TrpoReport};
 pub use update::{MetricSink, Persist, Report, Update};

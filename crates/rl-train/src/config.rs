@@ -247,10 +247,12 @@ impl RunConfig {
         counted("checkpoint.keep", checkpoint.keep as f64)?;
         match &self.algo {
             AlgoConfig::Ppo(ppo) => ppo.validate(task.envs)?,
+            AlgoConfig::Trpo(trpo) | AlgoConfig::Npg(trpo) => trpo.validate(task.envs)?,
             AlgoConfig::RlhfPpo(ppo) => ppo.validate()?,
             AlgoConfig::Rloo(rloo) => rloo.validate()?,
             AlgoConfig::Grpo(grpo) => grpo.validate()?,
         }
+        self.algo.fit(model)?;
         self.match_task()?;
         if self.updates() == 0 {
             let (envs, steps) = (task.envs, self.algo.rollout_steps());

@@ -1,11 +1,12 @@
 //! `[algo]`: which algorithm, and its settings.
 
-use rl_algos::{GrpoConfig, LmRolloutConfig, PpoConfig, RlhfPpoConfig, RlooConfig};
+use rl_algos::{GrpoConfig, LmRolloutConfig, PpoConfig, RlhfPpoConfig, RlooConfig, TrpoConfig};
 use serde::Serialize;
 use toml::{Table, Value};
 
 use super::error::ConfigError;
-use super::reader::{Misread, Mistake, read};
+use super::reader::{Misread, Mistake, OFF, read};
+use super::{Layout, ModelConfig};
 
 /// `[algo]`: one kind, and that kind's settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -13,7 +14,11 @@ use super::reader::{Misread, Mistake, read};
 pub enum AlgoConfig {
     /// Proximal policy optimisation.
     Ppo(PpoConfig),
-    /// The same on responses of a language model, with KL to a reference.
+    /// Trust-region policy optimisation.
+    Trpo(TrpoConfig),
+    /// The natural policy gradient: TRPO's step without its line search.
+    Npg(TrpoConfig),
+    /// PPO on responses of a language model, with KL to a reference.
     RlhfPpo(RlhfPpoConfig),
     /// REINFORCE on responses, against the others of their group.
     Rloo(RlooConfig),
@@ -24,11 +29,13 @@ pub enum AlgoConfig {
 /// The kinds of `[algo]`, with what they are.
 pub const ALGORITHMS: &[(&str, &str)] = &[
     ("ppo", "proximal policy optimisation: clip, KL penalty, or both"),
+    ("trpo", "trust-region policy optimisation: the natural gradient, checked by a line search"),
+    ("npg", "natural policy gradient: every step as the Fisher matrix proposes it"),
     ("rlhf_ppo", "PPO on a language model's responses, with a controlled KL to its reference"),
     ("rloo", "REINFORCE on responses, each against the others to its prompt; no critic"),
     ("grpo", "group-relative policy optimisation: token losses, KL in the loss; no critic"),
 ];
-const ALGORITHM_NAMES: &[&str] = &["ppo", "rlhf_ppo", "rloo", "grpo"];
+const ALGORITHM_NAMES: &[&str] = &["ppo", "trpo", "npg", "rlhf_ppo", "rloo", "grpo"];
 
 impl AlgoConfig {
     /// The algorithm of a table.
@@ -42,9 +49,15 @@ impl AlgoConfig {
             ConfigError::misread(Misread { path, mistake }, &root, &["algo"])
         };
         let kind = table.remove("kind").ok_or_else(|| misread(Mistake::MissingKey("kind"), &[]))?;
+        if kind.as_str() == Some("npg") {
+            // The settings are TRPO's but for the line search, which is off here and stays off.
+            table.entry("line_search").or_insert_with(|| OFF.into());
+        }
         let settings = Value::Table(table);
         let algo = match kind.as_str() {
             Some("ppo") => read(&settings).map(Self::Ppo),
+            Some("trpo") => read(&settings).map(Self::Trpo),
+            Some("npg") => read(&settings).map(Self::Npg),
             Some("rlhf_ppo") => read(&settings).map(Self::RlhfPpo),
             Some("rloo") => read(&settings).map(Self::Rloo),
             Some("grpo") => read(&settings).map(Self::Grpo),
@@ -57,6 +70,8 @@ impl AlgoConfig {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Ppo(_) => "ppo",
+            Self::Trpo(_) => "trpo",
+            Self::Npg(_) => "npg",
             Self::RlhfPpo(_) => "rlhf_ppo",
             Self::Rloo(_) => "rloo",
             Self::Grpo(_) => "grpo",
@@ -66,7 +81,7 @@ impl AlgoConfig {
     /// How an RLHF algorithm samples; `None` for the others.
     pub fn rlhf_rollout(&self) -> Option<&LmRolloutConfig> {
         match self {
-            Self::Ppo(_) => None,
+            Self::Ppo(_) | Self::Trpo(_) | Self::Npg(_) => None,
             Self::RlhfPpo(RlhfPpoConfig { rollout, .. })
             | Self::Rloo(RlooConfig { rollout, .. })
             | Self::Grpo(GrpoConfig { rollout, .. }) => Some(rollout),
@@ -77,7 +92,34 @@ impl AlgoConfig {
     pub fn rollout_steps(&self) -> usize {
         match self {
             Self::Ppo(ppo) => ppo.rollout_steps,
+            Self::Trpo(trpo) | Self::Npg(trpo) => trpo.rollout_steps,
             Self::RlhfPpo(_) | Self::Rloo(_) | Self::Grpo(_) => 1,
         }
+    }
+
+    /// Checks that the algorithm can work with such a model, and that its name is the right one.
+    ///
+    /// # Errors
+    /// Names the first setting that does not go with the algorithm.
+    pub fn fit(&self, model: &ModelConfig) -> Result<(), ConfigError> {
+        let (Self::Trpo(trpo) | Self::Npg(trpo)) = self else { return Ok(()) };
+        let (key, got, why) = match (self, &trpo.line_search) {
+            _ if model.layout == Layout::Shared => (
+                "model.layout",
+                "\"shared\"".into(),
+                "the value's optimiser would move the policy; use \"separate\"",
+            ),
+            _ if model.dropout > 0.0 => {
+                ("model.dropout", model.dropout.to_string(), "KL would be measured on another network; use 0")
+            }
+            (Self::Npg(_), Some(_)) => {
+                ("algo.line_search", "a table".into(), "with a line search it is `algo.kind` = \"trpo\"")
+            }
+            (Self::Trpo(_), None) => {
+                ("algo.line_search", "\"off\"".into(), "without a line search it is `algo.kind` = \"npg\"")
+            }
+            _ => return Ok(()),
+        };
+        Err(ConfigError::NotWithAlgo { key, got, algo: self.name(), why })
     }
 }

@@ -90,6 +90,18 @@ pub enum ConfigError {
         /// What would do.
         cure: &'static str,
     },
+    /// A setting that the algorithm cannot work with.
+    #[error("`{key}` = {got} does not go with `algo.kind` = \"{algo}\": {why}")]
+    NotWithAlgo {
+        /// The key with its table.
+        key: &'static str,
+        /// Its value, as the file writes it.
+        got: String,
+        /// The algorithm.
+        algo: &'static str,
+        /// Why not, and what to do.
+        why: &'static str,
+    },
     /// Less than one update.
     #[error(
         "`total_steps` = {total} is less than one rollout of {rollout} steps ({envs} envs × {steps} steps); \

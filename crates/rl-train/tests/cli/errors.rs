@@ -54,6 +54,31 @@ fn an_unknown_kind_lists_the_known_ones() {
     refused("--set algo.clip={kind=\"linaer\",from=1,to=0}", &["`algo.clip.kind` = \"linaer\"", "`linear`"]);
 }
 
+/// TRPO without what belongs to PPO alone.
+const TRUST_REGION: &str = "total_steps = 640\n[task]\nkind = \"cart_pole\"\nenvs = 2\n\
+                            [algo]\nkind = \"trpo\"\nrollout_steps = 16\nvalue_minibatch_rows = 16\n";
+
+#[test]
+fn what_a_trust_region_cannot_work_with_is_refused_by_name() {
+    let place = Place::with(TRUST_REGION);
+    for (set, words) in [
+        ("model.layout=shared", "`model.layout` = \"shared\" does not go with `algo.kind` = \"trpo\""),
+        ("model.dropout=0.1", "`model.dropout` = 0.1 does not go with `algo.kind` = \"trpo\""),
+        ("algo.line_search=off", "without a line search it is `algo.kind` = \"npg\""),
+        ("algo.line_search.shrink=1", "`line_search.shrink` must be in (0, 1), but is 1"),
+        ("algo.max_kl=0", "`max_kl` must be in (0, ∞), but is 0"),
+        ("algo.fisher_share=0", "`fisher_share` must be in (0, 1], but is 0"),
+        ("algo.value_minibatch_rows=15", "try 16"),
+        ("algo.clip=0.2", "unknown key `clip` in [algo]"),
+    ] {
+        let said = place.fails(&format!("train tiny.toml --set {set}"), 2);
+        assert!(said.contains(words), "{set}: {said}");
+    }
+    let npg = "train tiny.toml --set algo.kind=npg --set algo.line_search={shrink=0.5}";
+    let said = place.fails(npg, 2);
+    assert!(said.contains("with a line search it is `algo.kind` = \"trpo\""), "{said}");
+}
+
 #[test]
 fn a_wrong_type_says_what_would_do() {
     refused("--set algo.gamma=high", &["`algo.gamma` = \"high\" does not do: it must be a number"]);

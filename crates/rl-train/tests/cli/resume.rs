@@ -15,6 +15,26 @@ use crate::{Place, checkpoints, text};
 const LONG: &str = "--set total_steps=7680 --set algo.epochs=6 --set normalize.obs_clip=5 --set normalize.reward_clip=5 \
                     --set eval.every_steps=3000 --set algo.kl={kind=\"band\",beta=0.1,target=0.01}";
 
+const TRUST_REGION: &str = r#"
+total_steps = 7680
+[task]
+kind = "pendulum"
+envs = 2
+[model]
+hidden = [8]
+[algo]
+kind = "trpo"
+rollout_steps = 16
+fisher_share = 0.5
+value_minibatch_rows = 16
+[normalize]
+obs_clip = 5
+[eval]
+episodes = 3
+[checkpoint]
+every_updates = 7
+"#;
+
 fn start(place: &Place, line: &str) -> Child {
     place.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -43,6 +63,20 @@ fn assert_equal(place: &Place, a: &str, b: &str) {
     assert!(last(a) == last(b), "the last checkpoints of {a} and {b} differ");
     let returns = |run: &str| place.json(&format!("{run}/summary.json"))["eval_return_mean"].clone();
     assert_eq!(returns(a), returns(b));
+}
+
+#[test]
+fn trust_region_runs_go_on_as_if_they_had_not_been_interrupted() {
+    let place = Place::with(TRUST_REGION);
+    for kind in ["trpo", "npg"] {
+        place.succeeds(&format!("train tiny.toml --set algo.kind={kind} --out {kind}-whole"));
+        let mut child = start(&place, &format!("train tiny.toml --set algo.kind={kind} --out {kind}-killed"));
+        wait_for(&place.path(&format!("{kind}-killed")), 40);
+        signal(&child, "-KILL");
+        assert!(!child.wait().unwrap().success(), "the run was over before it could be killed");
+        place.succeeds(&format!("train --resume {kind}-killed"));
+        assert_equal(&place, &format!("{kind}-whole"), &format!("{kind}-killed"));
+    }
 }
 
 #[test]

@@ -157,6 +157,9 @@ fn list_names_everything_that_can_be_asked_for() {
     let said = Place::new().succeeds("list");
     for words in [
         "ppo ",
+        "trpo ",
+        "npg ",
+        "trpo-pendulum ",
         "mountain_car_continuous",
         "kl_toy",
         "flex ",
