@@ -2,11 +2,13 @@
 //!
 //! Two seams are all they share: a [`Rollout`] (what was sampled) and an [`Update`] (what one step
 //! does with it). A collector makes rollouts ([`collect_env`]); an algorithm consumes them
-//! ([`ppo`]); [`run`] is the loop between the two.
+//! ([`reinforce`], [`a2c`], [`ppo`]); [`run`] is the loop between the two.
 
+pub mod a2c;
 pub mod adam;
 pub mod checkpoint;
 pub mod collect_env;
+pub mod collect_episodes;
 pub mod collect_lm;
 pub mod error;
 pub mod evaluate;
@@ -15,6 +17,7 @@ pub mod guard;
 pub mod normalize;
 pub mod policy_steps;
 pub mod ppo;
+pub mod reinforce;
 pub mod responses;
 pub mod rlhf_ppo;
 pub mod rloo;
@@ -24,8 +27,10 @@ mod scalars;
 pub mod streams;
 pub mod update;
 
+pub use a2c::{A2c, A2cConfig, A2cReport};
 pub use adam::{Adam, AdamConfig};
 pub use collect_env::{EnvCollector, Episodes};
+pub use collect_episodes::Credit;
 pub use collect_lm::{LmCollector, LmRolloutConfig, MissingEos, ScoreNorm};
 pub use error::{AlgoError, UpdateError};
 pub use evaluate::{Evaluation, evaluate};
@@ -33,6 +38,7 @@ pub use grpo::{Grpo, GrpoConfig};
 pub use guard::{GuardConfig, Guards, OnAlarm, Vitals};
 pub use policy_steps::{PolicyStepsConfig, PolicyStepsReport};
 pub use ppo::{Ppo, PpoConfig, PpoReport};
+pub use reinforce::{Baseline, Reinforce, ReinforceConfig, ReinforceReport};
 pub use responses::{KlPlace, Responses, RewardNorm};
 pub use rlhf_ppo::{RlhfPpo, RlhfPpoConfig};
 pub use rloo::{Rloo, RlooConfig};

@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 use rand_chacha::ChaCha8Rng;
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{EnvCollector, Persist, Ppo, PpoConfig, Rollout, Update, streams};
+use rl_algos::{A2c, EnvCollector, Persist, Ppo, Reinforce, Rollout, Update, streams};
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
 use rl_models::{ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, MlpValue, Separate, Shared};
@@ -47,14 +47,14 @@ pub trait Job {
 
 /// Calls `job` with what `config` asks for.
 pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> J::Output {
-    match (config.task.kind.world(), &config.algo) {
-        (World::Discrete(make), AlgoConfig::Ppo(ppo)) => {
+    match config.task.kind.world() {
+        World::Discrete(make) => {
             let head = CategoricalHead::new(make().action_space().width());
-            with_ppo(config, ppo, device, make, head, job)
+            with_head(config, device, make, head, job)
         }
-        (World::Continuous(make), AlgoConfig::Ppo(ppo)) => {
+        World::Continuous(make) => {
             let head = gaussian(config, &make().action_space(), &device);
-            with_ppo(config, ppo, device, make, head, job)
+            with_head(config, device, make, head, job)
         }
         // Refused by `RunConfig::validate`, or done by `rlhf::assemble`.
         (World::Tokens, _) | (_, AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_)) => {
@@ -69,9 +69,9 @@ fn gaussian(config: &RunConfig, actions: &ActionSpace, device: &ChosenDevice) ->
     GaussianHead::new(actions.width(), model.log_std_init, limits, &device.device)
 }
 
-fn with_ppo<J, A, H>(
+/// Picks algorithm and collector.
+fn with_head<J, A, H>(
     config: &RunConfig,
-    ppo: &PpoConfig,
     device: ChosenDevice,
     make_env: fn() -> AnyEnv<A>,
     head: H,
@@ -83,10 +83,51 @@ where
     H: Head,
     <H::Dist as Distribution>::Elem: ActionOf<A>,
 {
-    let algorithm = Ppo::new(ppo.clone(), config.updates());
     let envs = VecEnv::new((0..config.task.envs).map(|_| make_env()).collect(), config.seed);
-    let obs_dim = envs.obs_dim();
-    let mut collector = EnvCollector::new(envs, ppo.rollout_steps, ppo.gamma, ppo.gae_lambda, &device.device);
+    let place = &device.device;
+    match &config.algo {
+        AlgoConfig::Ppo(ppo) => {
+            let collector = EnvCollector::new(envs, ppo.rollout_steps, ppo.gamma, ppo.gae_lambda, place);
+            let algorithm = Ppo::new(ppo.clone(), config.updates());
+            with_algorithm(config, device, make_env, head, collector, algorithm, job)
+        }
+        AlgoConfig::A2c(a2c) => {
+            let collector = EnvCollector::new(envs, a2c.rollout_steps, a2c.gamma, a2c.gae_lambda, place);
+            let algorithm = A2c::new(a2c.clone(), config.updates());
+            with_algorithm(config, device, make_env, head, collector, algorithm, job)
+        }
+        AlgoConfig::Reinforce(reinforce) => {
+            let collector = EnvCollector::of_whole_episodes(envs, reinforce.gamma, reinforce.credit, place);
+            let algorithm = Reinforce::new(reinforce.clone(), config.total_steps);
+            with_algorithm(config, device, make_env, head, collector, algorithm, job)
+        }
+        // Refused by `RunConfig::validate`, or done by `rlhf::assemble`.
+        AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_) => {
+            unreachable!("an RLHF run is not a run in an environment")
+        }
+    }
+}
+
+/// Puts the normalisers in front and the networks behind.
+fn with_algorithm<J, A, H, U>(
+    config: &RunConfig,
+    device: ChosenDevice,
+    make_env: fn() -> AnyEnv<A>,
+    head: H,
+    mut collector: EnvCollector<AnyEnv<A>>,
+    algorithm: U,
+    job: J,
+) -> J::Output
+where
+    J: Job,
+    A: ?Sized + 'static,
+    H: Head,
+    <H::Dist as Distribution>::Elem: ActionOf<A>,
+    U: Persist
+        + Update<Separate<MlpPolicy<H>, MlpValue>, Data = Rollout<Tensor<2>, H::Dist>>
+        + Update<Shared<H>, Data = Rollout<Tensor<2>, H::Dist>>,
+{
+    let obs_dim = make_env().obs_dim();
     if let Some(clip) = config.normalize.obs_clip {
         collector = collector.with_obs_norm(clip);
     }

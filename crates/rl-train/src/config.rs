@@ -247,6 +247,8 @@ impl RunConfig {
         counted("checkpoint.keep", checkpoint.keep as f64)?;
         match &self.algo {
             AlgoConfig::Ppo(ppo) => ppo.validate(task.envs)?,
+            AlgoConfig::A2c(a2c) => a2c.validate()?,
+            AlgoConfig::Reinforce(reinforce) => reinforce.validate()?,
             AlgoConfig::RlhfPpo(ppo) => ppo.validate()?,
             AlgoConfig::Rloo(rloo) => rloo.validate()?,
             AlgoConfig::Grpo(grpo) => grpo.validate()?,
@@ -283,7 +285,7 @@ impl RunConfig {
         self.guards.clone().unwrap_or_default()
     }
 
-    /// Environment steps per update; responses, for RLHF.
+    /// Environment steps per update: of whole episodes the fewest, of RLHF responses.
     pub fn rollout(&self) -> u64 {
         match self.algo.rlhf_rollout() {
             Some(rollout) => rollout.responses() as u64,
@@ -291,9 +293,14 @@ impl RunConfig {
         }
     }
 
-    /// Updates of the whole run.
+    /// Updates of the whole run; of whole episodes, the most.
     pub fn updates(&self) -> u64 {
         self.total_steps / self.rollout()
+    }
+
+    /// Whether no further update fits after `step` environment steps.
+    pub fn is_over(&self, step: u64) -> bool {
+        step + self.rollout() > self.total_steps
     }
 
     /// The run file that gives exactly this config.

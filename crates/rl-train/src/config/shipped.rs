@@ -32,6 +32,8 @@ shipped![
     "rlhf-token-world-exact",
     "rloo-token-world",
     "grpo-token-world",
+    "a2c-cart-pole",
+    "reinforce-cart-pole",
 ];
 
 /// A run file, not yet read.
