@@ -101,6 +101,7 @@ impl<E: Env> EnvCollector<E> {
             advantage: column(credited),
             value_target: column(to_go),
             mask: None,
+            reference: None,
             obs: self.tensor(obs, rows),
         };
         (rollout, episodes)

@@ -56,10 +56,7 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> J::
             let head = gaussian(config, &make().action_space(), &device);
             with_head(config, device, make, head, job)
         }
-        // Refused by `RunConfig::validate`, or done by `rlhf::assemble`.
-        (World::Tokens, _) | (_, AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_)) => {
-            unreachable!("an RLHF run is not a run in an environment")
-        }
+        World::Tokens => unreachable!("a run in the token world is done by `rlhf::assemble`"),
     }
 }
 

@@ -45,7 +45,10 @@ fn an_unknown_kind_lists_the_known_ones() {
         "--set task.kind=cartpole",
         &["`task.kind` = \"cartpole\" is unknown; did you mean `cart_pole`?", "kl_toy"],
     );
-    refused("--set algo.kind=pop", &["`algo.kind` = \"pop\" is unknown", "Known: ppo, a2c, reinforce"]);
+    refused(
+        "--set algo.kind=pop",
+        &["`algo.kind` = \"pop\" is unknown", "Known: ppo, a2c, reinforce, rlhf_ppo"],
+    );
     refused(
         "--set algo={kind=\"reinforce\",baseline={kind=\"valu\"}}",
         &["`algo.baseline.kind` = \"valu\" is unknown; did you mean `value`?"],
