@@ -1,4 +1,4 @@
-//! Adam and AdamW on the flat parameter vector.
+//! Adam, AdamW and RMSProp on the flat parameter vector.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{AlgoError, require};
 use crate::update::{PersistError, numbers, tensor_from};
 
-/// How weight decay enters.
+/// Which rule: how weight decay enters, and whether the moments are corrected for their start at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdamKind {
@@ -18,17 +18,20 @@ pub enum AdamKind {
     Adam,
     /// `θ ← θ − lr·wd·θ`: decoupled from the gradient's scale.   Loshchilov & Hutter 2019
     Adamw,
+    /// `v ← β₂·v + (1 − β₂)·g²`, `θ ← θ − lr·g / (√v + ε)`: Adam with β₁ = 0 and without bias correction; weight decay
+    /// as Adam's. What A3C and Stable-Baselines3's A2C use.   Tieleman & Hinton 2012, lecture 6.5
+    Rmsprop,
 }
 
 /// The optimiser's settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamConfig {
-    /// Adam, or AdamW.
+    /// Adam, AdamW, or RMSProp.
     pub kind: AdamKind,
     /// Step size, a number or a schedule over the run.
     pub learning_rate: Schedule,
-    /// Decay of the first moment.
+    /// Decay of the first moment; RMSProp has none, and wants 0.
     pub beta1: f64,
     /// Decay of the second moment.
     pub beta2: f64,
@@ -57,6 +60,8 @@ impl AdamConfig {
     pub fn validate(&self) -> Result<(), AlgoError> {
         self.learning_rate.validate("optimizer.learning_rate")?;
         require((0.0..1.0).contains(&self.beta1), "optimizer.beta1", "[0, 1)", self.beta1)?;
+        let momentum = self.kind == AdamKind::Rmsprop && self.beta1 != 0.0;
+        require(!momentum, "optimizer.beta1", "{0} with kind = \"rmsprop\"", self.beta1)?;
         require((0.0..1.0).contains(&self.beta2), "optimizer.beta2", "[0, 1)", self.beta2)?;
         require(self.eps > 0.0 && self.eps.is_finite(), "optimizer.eps", "(0, ∞)", self.eps)?;
         require(
@@ -99,7 +104,7 @@ impl Adam {
         let AdamConfig { beta1, beta2, eps, weight_decay, kind, .. } = self.config;
         let (theta, grad) = match kind {
             _ if weight_decay == 0.0 => (theta, grad),
-            AdamKind::Adam => (theta.clone(), grad + theta * weight_decay),
+            AdamKind::Adam | AdamKind::Rmsprop => (theta.clone(), grad + theta * weight_decay),
             AdamKind::Adamw => (theta * (1.0 - learning_rate * weight_decay), grad),
         };
         let (m, v) = self.moments.take().unwrap_or_else(|| (grad.zeros_like(), grad.zeros_like()));
@@ -108,7 +113,10 @@ impl Adam {
         let v = v * beta2 + grad.square() * (1.0 - beta2);
         let t = self.steps as f64;
         let m_hat_scale = learning_rate / (1.0 - beta1.powf(t));
-        let v_hat_scale = 1.0 / (1.0 - beta2.powf(t));
+        let v_hat_scale = match kind {
+            AdamKind::Adam | AdamKind::Adamw => 1.0 / (1.0 - beta2.powf(t)),
+            AdamKind::Rmsprop => 1.0,
+        };
         let step = (m.clone() * m_hat_scale) / ((v.clone() * v_hat_scale).sqrt() + eps);
         self.moments = Some((m, v));
         theta - step

@@ -11,6 +11,7 @@ use rl_envs::{Env, Episode, StepEnd, VecEnv, VecEnvState};
 use rl_models::ActorCritic;
 use serde::{Deserialize, Serialize};
 
+use crate::collect_episodes::Credit;
 use crate::normalize::{ObsNormalizer, RewardScaler};
 use crate::rollout::Rollout;
 
@@ -40,13 +41,15 @@ pub struct Episodes(pub Vec<Episode>);
 
 /// Environments, the normalisers in front of them, and buffers.
 pub struct EnvCollector<E: Env> {
-    envs: VecEnv<E>,
+    pub(crate) envs: VecEnv<E>,
     steps: usize,
-    gamma: f64,
+    pub(crate) gamma: f64,
     gae_lambda: f64,
-    obs_norm: Option<ObsNormalizer>,
-    reward_scale: Option<RewardScaler>,
-    device: Device,
+    pub(crate) obs_norm: Option<ObsNormalizer>,
+    pub(crate) reward_scale: Option<RewardScaler>,
+    pub(crate) device: Device,
+    /// What each decision of a whole episode is credited with; absent collects steps instead.
+    whole_episodes: Option<Credit>,
 }
 
 /// What a collector must remember to go on exactly.
@@ -61,7 +64,14 @@ impl<E: Env> EnvCollector<E> {
     /// Collects `steps` steps of each environment per rollout, with advantages for γ and λ.
     pub fn new(envs: VecEnv<E>, steps: usize, gamma: f64, gae_lambda: f64, device: &Device) -> Self {
         let device = device.clone().inner();
-        Self { envs, steps, gamma, gae_lambda, obs_norm: None, reward_scale: None, device }
+        let whole_episodes = None;
+        Self { envs, steps, gamma, gae_lambda, obs_norm: None, reward_scale: None, device, whole_episodes }
+    }
+
+    /// Collects one whole episode of each environment per rollout, credited with its returns; see
+    /// [`collect_episodes`](crate::collect_episodes).
+    pub fn of_whole_episodes(envs: VecEnv<E>, gamma: f64, credit: Credit, device: &Device) -> Self {
+        Self { whole_episodes: Some(credit), ..Self::new(envs, 1, gamma, 1.0, device) }
     }
 
     /// Puts a running normaliser in front of the observations.
@@ -81,11 +91,6 @@ impl<E: Env> EnvCollector<E> {
         self.obs_norm.as_ref()
     }
 
-    /// Environment steps per rollout, `E·T`.
-    pub fn steps_per_rollout(&self) -> usize {
-        self.envs.len() * self.steps
-    }
-
     /// Everything the next rollout depends on, besides the model and the caller's generator.
     pub fn state(&self) -> CollectorState {
         CollectorState {
@@ -102,8 +107,20 @@ impl<E: Env> EnvCollector<E> {
         self.reward_scale = state.reward_scale;
     }
 
-    /// One rollout of `T` steps of `E` environments with the model's policy: row `t·E + e`.
+    /// The next rollout with the model's policy: `T` steps of `E` environments, or `E` whole episodes.
     pub fn collect<M>(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Rollout<Tensor<2>, M::Dist>, Episodes)
+    where
+        M: ActorCritic<Obs = Tensor<2>>,
+        <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
+    {
+        match self.whole_episodes {
+            None => self.collect_steps(model, rng),
+            Some(credit) => self.collect_episodes(model, credit, rng),
+        }
+    }
+
+    /// `T` steps of `E` environments: row `t·E + e`.
+    fn collect_steps<M>(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Rollout<Tensor<2>, M::Dist>, Episodes)
     where
         M: ActorCritic<Obs = Tensor<2>>,
         <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
@@ -208,7 +225,7 @@ impl<E: Env> EnvCollector<E> {
         obs[first..].to_vec()
     }
 
-    fn tensor(&self, obs: Vec<f32>, rows: usize) -> Tensor<2> {
+    pub(crate) fn tensor(&self, obs: Vec<f32>, rows: usize) -> Tensor<2> {
         let dims = self.envs.obs_dim();
         Tensor::from_data(TensorData::new(obs, [rows, dims]), &self.device)
     }

@@ -2,11 +2,13 @@
 //!
 //! Two seams are all they share: a [`Rollout`] (what was sampled) and an [`Update`] (what one step
 //! does with it). A collector makes rollouts ([`collect_env`]); an algorithm consumes them
-//! ([`ppo`], [`trpo`]); [`run`] is the loop between the two.
+//! ([`reinforce`], [`a2c`], [`ppo`], [`trpo`]); [`run`] is the loop between the two.
 
+pub mod a2c;
 pub mod adam;
 pub mod checkpoint;
 pub mod collect_env;
+pub mod collect_episodes;
 pub mod collect_lm;
 pub mod dpo;
 pub mod error;
@@ -17,6 +19,7 @@ pub mod normalize;
 pub mod pairs;
 pub mod policy_steps;
 pub mod ppo;
+pub mod reinforce;
 pub mod responses;
 pub mod reward_model;
 pub mod rlhf_ppo;
@@ -28,8 +31,10 @@ pub mod streams;
 pub mod trpo;
 pub mod update;
 
+pub use a2c::{A2c, A2cConfig, A2cReport};
 pub use adam::{Adam, AdamConfig};
 pub use collect_env::{EnvCollector, Episodes};
+pub use collect_episodes::Credit;
 pub use collect_lm::{LmCollector, LmRolloutConfig, MissingEos, ScoreNorm};
 pub use dpo::{Dpo, DpoConfig, DpoReport, PreferenceLoss};
 pub use error::{AlgoError, UpdateError};
@@ -39,6 +44,7 @@ pub use guard::{GuardConfig, Guards, OnAlarm, Vitals};
 pub use pairs::{PairBatch, TokenPair};
 pub use policy_steps::{PolicyStepsConfig, PolicyStepsReport};
 pub use ppo::{Ppo, PpoConfig, PpoReport};
+pub use reinforce::{Baseline, Reinforce, ReinforceConfig, ReinforceReport};
 pub use responses::{KlPlace, Responses, RewardNorm};
 pub use reward_model::{RewardModelConfig, RewardModelReport, RewardModelling};
 pub use rlhf_ppo::{RlhfPpo, RlhfPpoConfig};

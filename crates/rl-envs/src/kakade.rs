@@ -26,6 +26,8 @@ use rand::RngExt;
 
 use crate::bandit::one_hot;
 use crate::env::{ActionSpace, Env, EnvRng, Step, StepEnd, exactly};
+use crate::error::EnvError;
+use crate::value_iteration::TabularMdp;
 
 /// Reward of staying in state `i` and in state `j`.
 const STAY_REWARD: [f64; 2] = [1.0, 2.0];
@@ -47,6 +49,15 @@ impl Kakade {
     pub fn new() -> Self {
         Self::default()
     }
+}
+
+/// The chain as a process with discount γ, with states `i, j` and actions stay, move.
+///
+/// # Errors
+/// [`EnvError::OutOfRange`] for `gamma` outside `[0, 1]`.
+pub fn model(gamma: f64) -> Result<TabularMdp, EnvError> {
+    let transitions = vec![1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0];
+    TabularMdp::new(2, 2, transitions, vec![STAY_REWARD[0], 0.0, STAY_REWARD[1], 0.0], gamma)
 }
 
 /// Long-run share of time in `(i, j)` under staying probabilities `stay`.

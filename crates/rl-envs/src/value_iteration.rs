@@ -182,6 +182,38 @@ impl TabularMdp {
         })
     }
 
+    /// Expected discounted visits `d(s) = Σ_t γᵗ·P(s_t = s)` under a stochastic policy from first states `μ`: the
+    /// solution of `(I − γ·P_πᵀ)·d = μ`.   Sutton et al. 2000, §2
+    ///
+    /// # Shapes
+    /// `policy: [S·A]`, `start: [S]` → `[S]`
+    ///
+    /// # Errors
+    /// As [`policy_evaluation`](Self::policy_evaluation).
+    pub fn discounted_visits(&self, policy: &[f64], start: &[f64]) -> Result<Vec<f64>, EnvError> {
+        assert_eq!(policy.len(), self.rewards.len(), "a policy must be [S·A]");
+        assert_eq!(start.len(), self.states, "a start must be [S]");
+        let n = self.states;
+        let mut rows = vec![vec![0.0; n + 1]; n]; // [I − γP_πᵀ | μ]
+        for (s, row) in rows.iter_mut().enumerate() {
+            row[s] = 1.0;
+            row[n] = start[s];
+        }
+        for s in 0..n {
+            for a in 0..self.actions {
+                let chance = policy[s * self.actions + a];
+                for (next, p) in self.next(s, a).iter().enumerate() {
+                    rows[next][s] -= self.gamma * chance * p;
+                }
+            }
+        }
+        solve(rows).ok_or(EnvError::OutOfRange {
+            key: "gamma",
+            range: "[0, 1) unless every policy ends",
+            got: self.gamma,
+        })
+    }
+
     /// The values of a deterministic policy; see [`policy_evaluation`](Self::policy_evaluation).
     ///
     /// # Errors

@@ -235,6 +235,23 @@ impl<E: Env> VecEnv<E> {
         &self.step
     }
 
+    /// [`step`](Self::step) for the environments numbered in `some` only, on this thread. The others stand still: their
+    /// reward is 0, their end [`StepEnd::Continues`].
+    pub fn step_some<'a>(&mut self, some: &[usize], action: impl Fn(usize) -> &'a E::Action) -> &VecStep
+    where
+        E::Action: 'a,
+    {
+        let dim = self.obs_dim;
+        self.step.rewards.fill(0.0);
+        self.step.ends.fill(StepEnd::Continues);
+        for &i in some {
+            let obs = &mut self.obs[i * dim..(i + 1) * dim];
+            (self.step.rewards[i], self.step.ends[i]) = self.lanes[i].step(i, action(i), obs);
+        }
+        self.gather_ends();
+        &self.step
+    }
+
     /// Moves what the lanes kept of their ended episodes into the step, reusing old buffers.
     fn gather_ends(&mut self) {
         self.spare.extend(self.step.final_obs.drain(..).map(|(_, buffer)| buffer));

@@ -6,12 +6,10 @@
 use burn::tensor::Tensor;
 use rand_chacha::ChaCha8Rng;
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{EnvCollector, Persist, Ppo, PpoConfig, Rollout, Trpo, TrpoConfig, Update, streams};
+use rl_algos::{A2c, EnvCollector, Persist, Ppo, Reinforce, Rollout, Trpo, Update, streams};
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
-use rl_models::{
-    ActorCritic, CategoricalHead, GaussianHead, Head, MlpConfig, MlpPolicy, MlpValue, Separate, Shared,
-};
+use rl_models::{ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, MlpValue, Separate, Shared};
 
 use crate::config::{AlgoConfig, Layout, RunConfig};
 use crate::device::ChosenDevice;
@@ -58,11 +56,17 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> J::
             let head = gaussian(config, &make().action_space(), &device);
             with_head(config, device, make, head, job)
         }
-        // Refused by `RunConfig::validate`, or done by `rlhf::assemble`.
-        World::Tokens => unreachable!("an RLHF run is not a run in an environment"),
+        World::Tokens => unreachable!("a run in the token world is done by `rlhf::assemble`"),
     }
 }
 
+fn gaussian(config: &RunConfig, actions: &ActionSpace, device: &ChosenDevice) -> GaussianHead {
+    let model = &config.model;
+    let limits = (model.log_std_min, model.log_std_max);
+    GaussianHead::new(actions.width(), model.log_std_init, limits, &device.device)
+}
+
+/// Picks algorithm and collector.
 fn with_head<J, A, H>(
     config: &RunConfig,
     device: ChosenDevice,
@@ -76,10 +80,28 @@ where
     H: Head,
     <H::Dist as Distribution>::Elem: ActionOf<A>,
 {
+    let envs = VecEnv::new((0..config.task.envs).map(|_| make_env()).collect(), config.seed);
+    let place = &device.device;
     match &config.algo {
-        AlgoConfig::Ppo(ppo) => with_ppo(config, ppo, device, make_env, head, job),
+        AlgoConfig::Ppo(ppo) => {
+            let collector = EnvCollector::new(envs, ppo.rollout_steps, ppo.gamma, ppo.gae_lambda, place);
+            let algorithm = Ppo::new(ppo.clone(), config.updates());
+            with_algorithm(config, device, make_env, head, collector, algorithm, job)
+        }
         AlgoConfig::Trpo(trpo) | AlgoConfig::Npg(trpo) => {
-            with_trpo(config, trpo, device, make_env, head, job)
+            let collector = EnvCollector::new(envs, trpo.rollout_steps, trpo.gamma, trpo.gae_lambda, place);
+            let algorithm = Trpo::new(trpo.clone(), config.updates());
+            with_separate(config, device, make_env, head, collector, algorithm, job)
+        }
+        AlgoConfig::A2c(a2c) => {
+            let collector = EnvCollector::new(envs, a2c.rollout_steps, a2c.gamma, a2c.gae_lambda, place);
+            let algorithm = A2c::new(a2c.clone(), config.updates());
+            with_algorithm(config, device, make_env, head, collector, algorithm, job)
+        }
+        AlgoConfig::Reinforce(reinforce) => {
+            let collector = EnvCollector::of_whole_episodes(envs, reinforce.gamma, reinforce.credit, place);
+            let algorithm = Reinforce::new(reinforce.clone(), config.total_steps);
+            with_algorithm(config, device, make_env, head, collector, algorithm, job)
         }
         // Refused by `RunConfig::validate`, or done by `rlhf::assemble`.
         AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_) => {
@@ -88,18 +110,14 @@ where
     }
 }
 
-fn gaussian(config: &RunConfig, actions: &ActionSpace, device: &ChosenDevice) -> GaussianHead {
-    let model = &config.model;
-    let limits = (model.log_std_min, model.log_std_max);
-    GaussianHead::new(actions.width(), model.log_std_init, limits, &device.device)
-}
-
-fn with_ppo<J, A, H>(
+/// Picks the layout of the networks.
+fn with_algorithm<J, A, H, U>(
     config: &RunConfig,
-    ppo: &PpoConfig,
     device: ChosenDevice,
     make_env: fn() -> AnyEnv<A>,
     head: H,
+    collector: EnvCollector<AnyEnv<A>>,
+    algorithm: U,
     job: J,
 ) -> J::Output
 where
@@ -107,29 +125,30 @@ where
     A: ?Sized + 'static,
     H: Head,
     <H::Dist as Distribution>::Elem: ActionOf<A>,
+    U: Persist
+        + Update<Separate<MlpPolicy<H>, MlpValue>, Data = Rollout<Tensor<2>, H::Dist>>
+        + Update<Shared<H>, Data = Rollout<Tensor<2>, H::Dist>>,
 {
-    let algorithm = Ppo::new(ppo.clone(), config.updates());
-    let (collector, obs_dim) = collector(config, make_env, ppo.gamma, ppo.gae_lambda, &device);
-    let (mut weights, rng) = (streams::weights(config.seed), streams::actions(config.seed));
-    let shape = config.model.mlp(device.kernels);
     match config.model.layout {
-        Layout::Separate => {
-            let model = separate(&shape, obs_dim, head, &mut weights, &device);
-            job.run(Parts { model, algorithm, collector, rng, make_env, device })
-        }
+        Layout::Separate => with_separate(config, device, make_env, head, collector, algorithm, job),
         Layout::Shared => {
-            let model = Shared::new(&shape, obs_dim, head, &mut weights, &device.device);
+            let shape = config.model.mlp(device.kernels);
+            let (mut weights, rng) = (streams::weights(config.seed), streams::actions(config.seed));
+            let model = Shared::new(&shape, make_env().obs_dim(), head, &mut weights, &device.device);
+            let collector = normalised(config, collector);
             job.run(Parts { model, algorithm, collector, rng, make_env, device })
         }
     }
 }
 
-fn with_trpo<J, A, H>(
+/// Two networks of one shape, the only layout of TRPO and NPG; the policy draws its weights first.
+fn with_separate<J, A, H, U>(
     config: &RunConfig,
-    trpo: &TrpoConfig,
     device: ChosenDevice,
     make_env: fn() -> AnyEnv<A>,
     head: H,
+    collector: EnvCollector<AnyEnv<A>>,
+    algorithm: U,
     job: J,
 ) -> J::Output
 where
@@ -137,44 +156,23 @@ where
     A: ?Sized + 'static,
     H: Head,
     <H::Dist as Distribution>::Elem: ActionOf<A>,
+    U: Persist + Update<Separate<MlpPolicy<H>, MlpValue>, Data = Rollout<Tensor<2>, H::Dist>>,
 {
-    let algorithm = Trpo::new(trpo.clone(), config.updates());
-    let (collector, obs_dim) = collector(config, make_env, trpo.gamma, trpo.gae_lambda, &device);
+    let (shape, obs_dim) = (config.model.mlp(device.kernels), make_env().obs_dim());
     let (mut weights, rng) = (streams::weights(config.seed), streams::actions(config.seed));
-    // A shared layout has been refused with the run file.
-    let model = separate(&config.model.mlp(device.kernels), obs_dim, head, &mut weights, &device);
-    job.run(Parts { model, algorithm, collector, rng, make_env, device })
+    let policy = MlpPolicy::new(&shape, obs_dim, head, &mut weights, &device.device);
+    let value = MlpValue::new(&shape, obs_dim, &mut weights, &device.device);
+    let collector = normalised(config, collector);
+    job.run(Parts { model: Separate { policy, value }, algorithm, collector, rng, make_env, device })
 }
 
-/// The collector that `config` asks for, and the size of its observations.
-fn collector<A: ?Sized + 'static>(
-    config: &RunConfig,
-    make_env: fn() -> AnyEnv<A>,
-    gamma: f64,
-    gae_lambda: f64,
-    device: &ChosenDevice,
-) -> (EnvCollector<AnyEnv<A>>, usize) {
-    let envs = VecEnv::new((0..config.task.envs).map(|_| make_env()).collect(), config.seed);
-    let obs_dim = envs.obs_dim();
-    let steps = config.algo.rollout_steps();
-    let mut collector = EnvCollector::new(envs, steps, gamma, gae_lambda, &device.device);
+/// The collector with the normalisers that `config` asks for.
+fn normalised<E: Env>(config: &RunConfig, mut collector: EnvCollector<E>) -> EnvCollector<E> {
     if let Some(clip) = config.normalize.obs_clip {
         collector = collector.with_obs_norm(clip);
     }
     if let Some(clip) = config.normalize.reward_clip {
         collector = collector.with_reward_scale(clip);
     }
-    (collector, obs_dim)
-}
-
-/// Two networks of one shape; the policy draws its weights first.
-fn separate<H: Head>(
-    shape: &MlpConfig,
-    obs_dim: usize,
-    head: H,
-    weights: &mut ChaCha8Rng,
-    device: &ChosenDevice,
-) -> Separate<MlpPolicy<H>, MlpValue> {
-    let policy = MlpPolicy::new(shape, obs_dim, head, weights, &device.device);
-    Separate { policy, value: MlpValue::new(shape, obs_dim, weights, &device.device) }
+    collector
 }

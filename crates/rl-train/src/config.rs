@@ -248,6 +248,8 @@ impl RunConfig {
         match &self.algo {
             AlgoConfig::Ppo(ppo) => ppo.validate(task.envs)?,
             AlgoConfig::Trpo(trpo) | AlgoConfig::Npg(trpo) => trpo.validate(task.envs)?,
+            AlgoConfig::A2c(a2c) => a2c.validate()?,
+            AlgoConfig::Reinforce(reinforce) => reinforce.validate()?,
             AlgoConfig::RlhfPpo(ppo) => ppo.validate()?,
             AlgoConfig::Rloo(rloo) => rloo.validate()?,
             AlgoConfig::Grpo(grpo) => grpo.validate()?,
@@ -285,7 +287,7 @@ impl RunConfig {
         self.guards.clone().unwrap_or_default()
     }
 
-    /// Environment steps per update; responses, for RLHF.
+    /// Environment steps per update: of whole episodes the fewest, of RLHF responses.
     pub fn rollout(&self) -> u64 {
         match self.algo.rlhf_rollout() {
             Some(rollout) => rollout.responses() as u64,
@@ -293,9 +295,14 @@ impl RunConfig {
         }
     }
 
-    /// Updates of the whole run.
+    /// Updates of the whole run; of whole episodes, the most.
     pub fn updates(&self) -> u64 {
         self.total_steps / self.rollout()
+    }
+
+    /// Whether no further update fits after `step` environment steps.
+    pub fn is_over(&self, step: u64) -> bool {
+        step + self.rollout() > self.total_steps
     }
 
     /// The run file that gives exactly this config.

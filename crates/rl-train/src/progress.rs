@@ -1,5 +1,6 @@
 //! How a run tells where it is: one living line on a terminal, a line per twentieth elsewhere.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, stderr};
 use std::time::Instant;
 
@@ -7,16 +8,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::metrics::Row;
 
-/// The progress of a run of so many updates.
+/// The progress of a run of so many environment steps.
 pub struct Progress {
     bar: Option<ProgressBar>,
     total: u64,
     first: u64,
+    /// Twentieths told so far.
+    told: Cell<u64>,
     started: Instant,
 }
 
 impl Progress {
-    /// For a run of `total` updates that has made `first`.
+    /// For a run of `total` steps that has made `first`.
     pub fn new(total: u64, first: u64) -> Self {
         let bar = stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{bar:24} {percent:>3}%  {msg}  ETA {eta}");
@@ -26,28 +29,27 @@ impl Progress {
         if let Some(bar) = &bar {
             bar.reset_eta();
         }
-        Self { bar, total, first, started: Instant::now() }
+        let told = Cell::new(20 * first / total.max(1));
+        Self { bar, total, first, told, started: Instant::now() }
     }
 
     /// Tells what `row` and the mean return of the last episodes say.
     pub fn show(&self, row: &Row, episodic_return: Option<f64>) {
-        let twentieth = self.total.div_ceil(20);
-        if self.bar.is_none() && !row.update.is_multiple_of(twentieth) && row.update != self.total {
+        let twentieths = 20 * row.step.min(self.total) / self.total.max(1);
+        if self.bar.is_none() && self.told.replace(twentieths) == twentieths {
             return;
         }
         let seconds = self.started.elapsed().as_secs_f64().max(1e-9);
-        let done = row.update - self.first;
-        let per_update = row.step as f64 / row.update as f64;
-        let rate = done as f64 * per_update / seconds;
+        let rate = (row.step - self.first) as f64 / seconds;
         let text = message(row, episodic_return, rate);
         match &self.bar {
             Some(bar) => {
                 bar.set_message(text);
-                bar.set_position(row.update);
+                bar.set_position(row.step);
             }
             None => {
-                let left = seconds / done as f64 * (self.total - row.update) as f64;
-                say!("{:>3}%  {text}  ETA {}", 100 * row.update / self.total, clock(left));
+                let left = self.total.saturating_sub(row.step) as f64 / rate;
+                say!("{:>3}%  {text}  ETA {}", 5 * twentieths, clock(left));
             }
         }
     }

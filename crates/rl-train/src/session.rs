@@ -75,7 +75,7 @@ where
         let (model, report) = self.parts.algorithm.update(self.parts.model, &rollout, &mut self.parts.rng)?;
         self.parts.model = model;
         self.update += 1;
-        self.step += self.parts.collector.steps_per_rollout() as u64;
+        self.step += rollout.decisions() as u64;
 
         let mut row = Row::new(self.update, self.step);
         let mut f = |name, value| row.push(name, value);

@@ -100,7 +100,7 @@ impl Job for Train<'_> {
         let mut bytes = 0;
         if let Some((checkpoint, path)) = &from {
             (session, bytes) = session.restore(checkpoint, path, algorithm, &text)?;
-            if session.update >= total && folder.file("summary.json").is_file() {
+            if config.is_over(session.step) && folder.file("summary.json").is_file() {
                 say!("`{}` is finished: {} updates", folder.path.display(), session.update);
                 return Ok(Outcome::Done);
             }
@@ -120,15 +120,16 @@ impl Job for Train<'_> {
         }
         announce(&folder, config, session.update);
 
-        let progress = Progress::new(total, session.update);
+        let progress = Progress::new(config.total_steps, session.step);
         let mut evaluation = None;
-        while session.update < total {
+        while !config.is_over(session.step) {
             let started = Instant::now();
             let last_step = session.step;
             let row;
             (session, row) = session.advance().with_context(|| stopped(&folder))?;
+            let last = config.is_over(session.step);
             let row = {
-                evaluation = due(config, last_step, session.step, session.update == total)
+                evaluation = due(config, last_step, session.step, last)
                     .then(|| session.evaluate(config.eval.episodes, config.eval.seed));
                 with_evaluation(row, evaluation.as_ref())
             };
@@ -137,11 +138,8 @@ impl Job for Train<'_> {
             files.write(&row, &timing).with_context(|| format!("cannot write `{}`", metrics.display()))?;
             progress.show(&row, session.episodes.mean_return());
 
-            let interrupted = interrupt::requested() && session.update < total;
-            if interrupted
-                || session.update == total
-                || session.update.is_multiple_of(config.checkpoint.every_updates)
-            {
+            let interrupted = interrupt::requested() && !last;
+            if interrupted || last || session.update.is_multiple_of(config.checkpoint.every_updates) {
                 let path = save(&session, &mut files)?;
                 if interrupted {
                     progress.finish();

@@ -2,6 +2,7 @@
 
 mod exact_worlds;
 mod resume;
+mod tabular;
 mod toys;
 mod vector;
 mod wrappers;

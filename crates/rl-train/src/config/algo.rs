@@ -1,6 +1,8 @@
 //! `[algo]`: which algorithm, and its settings.
 
-use rl_algos::{GrpoConfig, LmRolloutConfig, PpoConfig, RlhfPpoConfig, RlooConfig, TrpoConfig};
+use rl_algos::{
+    A2cConfig, GrpoConfig, LmRolloutConfig, PpoConfig, ReinforceConfig, RlhfPpoConfig, RlooConfig, TrpoConfig,
+};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -18,6 +20,10 @@ pub enum AlgoConfig {
     Trpo(TrpoConfig),
     /// The natural policy gradient: TRPO's step without its line search.
     Npg(TrpoConfig),
+    /// Advantage actor-critic.
+    A2c(A2cConfig),
+    /// REINFORCE.
+    Reinforce(ReinforceConfig),
     /// PPO on responses of a language model, with KL to a reference.
     RlhfPpo(RlhfPpoConfig),
     /// REINFORCE on responses, against the others of their group.
@@ -31,11 +37,13 @@ pub const ALGORITHMS: &[(&str, &str)] = &[
     ("ppo", "proximal policy optimisation: clip, KL penalty, or both"),
     ("trpo", "trust-region policy optimisation: the natural gradient, checked by a line search"),
     ("npg", "natural policy gradient: every step as the Fisher matrix proposes it"),
+    ("a2c", "advantage actor-critic: one gradient step on each short rollout"),
+    ("reinforce", "the policy gradient from whole episodes, with or without a baseline"),
     ("rlhf_ppo", "PPO on a language model's responses, with a controlled KL to its reference"),
     ("rloo", "REINFORCE on responses, each against the others to its prompt; no critic"),
     ("grpo", "group-relative policy optimisation: token losses, KL in the loss; no critic"),
 ];
-const ALGORITHM_NAMES: &[&str] = &["ppo", "trpo", "npg", "rlhf_ppo", "rloo", "grpo"];
+const ALGORITHM_NAMES: &[&str] = &["ppo", "trpo", "npg", "a2c", "reinforce", "rlhf_ppo", "rloo", "grpo"];
 
 impl AlgoConfig {
     /// The algorithm of a table.
@@ -58,6 +66,8 @@ impl AlgoConfig {
             Some("ppo") => read(&settings).map(Self::Ppo),
             Some("trpo") => read(&settings).map(Self::Trpo),
             Some("npg") => read(&settings).map(Self::Npg),
+            Some("a2c") => read(&settings).map(Self::A2c),
+            Some("reinforce") => read(&settings).map(Self::Reinforce),
             Some("rlhf_ppo") => read(&settings).map(Self::RlhfPpo),
             Some("rloo") => read(&settings).map(Self::Rloo),
             Some("grpo") => read(&settings).map(Self::Grpo),
@@ -72,6 +82,8 @@ impl AlgoConfig {
             Self::Ppo(_) => "ppo",
             Self::Trpo(_) => "trpo",
             Self::Npg(_) => "npg",
+            Self::A2c(_) => "a2c",
+            Self::Reinforce(_) => "reinforce",
             Self::RlhfPpo(_) => "rlhf_ppo",
             Self::Rloo(_) => "rloo",
             Self::Grpo(_) => "grpo",
@@ -81,19 +93,20 @@ impl AlgoConfig {
     /// How an RLHF algorithm samples; `None` for the others.
     pub fn rlhf_rollout(&self) -> Option<&LmRolloutConfig> {
         match self {
-            Self::Ppo(_) | Self::Trpo(_) | Self::Npg(_) => None,
+            Self::Ppo(_) | Self::Trpo(_) | Self::Npg(_) | Self::A2c(_) | Self::Reinforce(_) => None,
             Self::RlhfPpo(RlhfPpoConfig { rollout, .. })
             | Self::Rloo(RlooConfig { rollout, .. })
             | Self::Grpo(GrpoConfig { rollout, .. }) => Some(rollout),
         }
     }
 
-    /// Steps of each environment between two updates.
+    /// Steps of each environment between two updates; of whole episodes, the fewest.
     pub fn rollout_steps(&self) -> usize {
         match self {
             Self::Ppo(ppo) => ppo.rollout_steps,
             Self::Trpo(trpo) | Self::Npg(trpo) => trpo.rollout_steps,
-            Self::RlhfPpo(_) | Self::Rloo(_) | Self::Grpo(_) => 1,
+            Self::A2c(a2c) => a2c.rollout_steps,
+            Self::Reinforce(_) | Self::RlhfPpo(_) | Self::Rloo(_) | Self::Grpo(_) => 1,
         }
     }
 

@@ -42,6 +42,16 @@ shipped![
     "rlhf-token-world-exact",
     "rloo-token-world",
     "grpo-token-world",
+    "a2c-cart-pole",
+    "a2c-acrobot",
+    "a2c-bandit",
+    "a2c-gridworld",
+    "a2c-lqr",
+    "reinforce-cart-pole",
+    "reinforce-bandit",
+    "reinforce-gridworld",
+    "reinforce-kakade",
+    "reinforce-lqr",
 ];
 
 /// A run file, not yet read.

@@ -78,7 +78,7 @@ impl RlhfJob for TrainRlhf<'_> {
         say!("run folder: {}", folder.path.display());
 
         let (started, cpu, progress) =
-            (Instant::now(), process::cpu_seconds(), Progress::new(total, session.update));
+            (Instant::now(), process::cpu_seconds(), Progress::new(config.total_steps, session.step));
         let mut stopped_by = None;
         while session.update < total && stopped_by.is_none() {
             let last_step = session.step;

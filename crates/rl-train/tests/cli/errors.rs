@@ -45,7 +45,14 @@ fn an_unknown_kind_lists_the_known_ones() {
         "--set task.kind=cartpole",
         &["`task.kind` = \"cartpole\" is unknown; did you mean `cart_pole`?", "kl_toy"],
     );
-    refused("--set algo.kind=pop", &["`algo.kind` = \"pop\" is unknown", "Known: ppo"]);
+    refused(
+        "--set algo.kind=pop",
+        &["`algo.kind` = \"pop\" is unknown", "Known: ppo, a2c, reinforce, rlhf_ppo"],
+    );
+    refused(
+        "--set algo={kind=\"reinforce\",baseline={kind=\"valu\"}}",
+        &["`algo.baseline.kind` = \"valu\" is unknown; did you mean `value`?"],
+    );
     refused(
         "--set algo.kl={kind=\"fixd\",beta=1}",
         &["`algo.kl.kind` = \"fixd\" is unknown; did you mean `fixed`?"],
@@ -112,6 +119,10 @@ fn a_number_out_of_range_names_the_range() {
     refused("--set checkpoint.keep=0", &["`checkpoint.keep` must be in [1, ∞)"]);
     refused("--set normalize.obs_clip=-1", &["`normalize.obs_clip` must be in (0, ∞), but is -1"]);
     refused("--set algo.kl={kind=\"band\",beta=0,target=1}", &["`kl.beta` = 0 never moves"]);
+    refused(
+        "--set algo.optimizer.kind=rmsprop",
+        &["`optimizer.beta1` must be in {0} with kind = \"rmsprop\", but is 0.9"],
+    );
     refused("--set algo.gamma=nan", &["gamma", "NaN"]);
 }
 

@@ -100,6 +100,30 @@ fn a_run_killed_at_any_moment_goes_on_as_if_it_had_not_been() {
     assert_eq!(updates, (1..=240).collect::<Vec<u64>>());
 }
 
+/// The other algorithms keep more between updates than moments: a running mean, the steps behind a schedule.
+#[test]
+fn runs_of_every_algorithm_resume_exactly() {
+    const A2C: &str = "kind=\"a2c\",rollout_steps=16,entropy_coef={kind=\"linear\",from=0.1,to=0}";
+    const REINFORCE: &str = "kind=\"reinforce\",baseline={kind=\"running_mean\",momentum=0.9},\
+                             entropy_coef={kind=\"linear\",from=0.1,to=0}";
+    for algo in [A2C, REINFORCE] {
+        let place = Place::new();
+        let line = format!(
+            "--set algo={{{algo}}} --set normalize.obs_clip=5 --set normalize.reward_clip=5 --set total_steps=7680"
+        );
+        place.succeeds(&format!("train tiny.toml --out whole {line}"));
+        let mut child = start(&place, &format!("train tiny.toml --out killed {line}"));
+        for rows in [1, 9] {
+            wait_for(&place.path("killed"), rows);
+            signal(&child, "-KILL");
+            child.wait().unwrap();
+            child = start(&place, "train --resume killed");
+        }
+        assert!(child.wait().unwrap().success());
+        assert_equal(&place, "whole", "killed");
+    }
+}
+
 #[test]
 fn a_polite_signal_saves_and_says_how_to_go_on() {
     let place = Place::new();

@@ -132,7 +132,8 @@ fn every_shipped_config_makes_an_update() {
         let steps = match table["algo"].get("rollout") {
             Some(rollout) => number(rollout, "prompts").unwrap() * number(rollout, "group").unwrap_or(1),
             None => {
-                number(&table["task"], "envs").unwrap() * number(&table["algo"], "rollout_steps").unwrap()
+                // Whole episodes: an update takes as many steps as they last, at least one each.
+                number(&table["task"], "envs").unwrap() * number(&table["algo"], "rollout_steps").unwrap_or(1)
             }
         };
         place.succeeds(&format!("train {name} --out {name} --set total_steps={steps} --set eval.episodes=1"));
@@ -160,6 +161,8 @@ fn list_names_everything_that_can_be_asked_for() {
         "trpo ",
         "npg ",
         "trpo-pendulum ",
+        "a2c ",
+        "reinforce ",
         "mountain_car_continuous",
         "kl_toy",
         "flex ",

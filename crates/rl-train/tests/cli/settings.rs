@@ -87,7 +87,6 @@ learning_rate = 1e-2
 episodes = 1
 "#;
 const TRPO_CASES: &[(&str, &str, &[&str])] = &[
-    ("algo.kind", "npg", &[]),
     ("algo.rollout_steps", "16", &[]),
     ("algo.gamma", "0.5", &[]),
     ("algo.gae_lambda", "0.5", &[]),
@@ -106,12 +105,62 @@ const TRPO_CASES: &[(&str, &str, &[&str])] = &[
     ("algo.optimizer.eps", "0.1", &[]),
     ("algo.optimizer.weight_decay", "0.1", &[]),
 ];
+
+/// The settings of A2C, on the same run.
+const A2C: &str = r#"
+[algo]
+kind = "a2c"
+rollout_steps = 32
+gae_lambda = 0.95
+[algo.optimizer]
+kind = "adam"
+learning_rate = 1e-2
+"#;
+const A2C_CASES: &[(&str, &str, &[&str])] = &[
+    ("algo.rollout_steps", "16", &[]),
+    ("algo.gamma", "0.5", &[]),
+    ("algo.gae_lambda", "0.5", &[]),
+    ("algo.entropy_coef", "0.5", &[]),
+    ("algo.value_coef", "0.1", &["algo.max_grad_norm=off"]),
+    ("algo.advantage_norm", "rollout", &[]),
+    ("algo.max_grad_norm", "off", &[]),
+    ("algo.optimizer.kind", "rmsprop", &["algo.optimizer.beta1=0"]),
+    ("algo.optimizer.learning_rate", "1e-3", &[]),
+    ("algo.optimizer.beta1", "0.5", &[]),
+    ("algo.optimizer.beta2", "0.5", &[]),
+    ("algo.optimizer.eps", "0.1", &[]),
+    ("algo.optimizer.weight_decay", "0.1", &[]),
+];
+
+/// The settings of REINFORCE, on a run of short episodes.
+const REINFORCE: &str = r#"
+[algo]
+kind = "reinforce"
+[algo.optimizer]
+learning_rate = 1e-2
+"#;
+const REINFORCE_CASES: &[(&str, &str, &[&str])] = &[
+    ("algo.gamma", "0.5", &[]),
+    ("algo.credit", "whole_trajectory", &[]),
+    ("algo.baseline.kind", "none", &[]),
+    ("algo.baseline.coef", "0.1", &["algo.baseline={kind=\"value\",coef=0.5}"]),
+    ("algo.baseline.momentum", "0.9", &[]),
+    ("algo.advantage_norm", "rollout", &[]),
+    ("algo.entropy_coef", "0.5", &[]),
+    ("algo.max_grad_norm", "0.1", &[]),
+    ("algo.optimizer.kind", "adamw", &["algo.optimizer.weight_decay=0.1"]),
+    ("algo.optimizer.learning_rate", "1e-3", &[]),
+    ("algo.optimizer.beta1", "0.5", &[]),
+    ("algo.optimizer.beta2", "0.5", &[]),
+    ("algo.optimizer.eps", "0.1", &[]),
+    ("algo.optimizer.weight_decay", "0.1", &[]),
+];
 /// What is not to be seen in the metrics, and the test that sees it.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("algo.kind", "every_algorithm_runs_from_its_own_table"),
     ("device", "runs::both_cpu_devices_and_both_layouts_train"),
     ("checkpoint.every_updates", "runs::a_run_writes_its_folder_and_its_result"),
     ("checkpoint.keep", "runs::a_run_writes_its_folder_and_its_result"),
-    ("algo.kind", "settings::every_setting_of_trpo_moves_the_metrics"),
 ];
 
 fn leaves(table: &Table, above: &str, found: &mut Vec<String>) {
@@ -124,9 +173,62 @@ fn leaves(table: &Table, above: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Demands that each of `base`'s settings which `concerns` has a case that changes the metrics.
-#[track_caller]
-fn every_setting_moves(base: &str, cases: &[(&str, &str, &[&str])], concerns: impl Fn(&str) -> bool) {
+/// `BASE` with another `[algo]`.
+fn base_of(task: &str, algo: &str) -> String {
+    let (before, rest) = BASE.split_once("[algo]").unwrap();
+    let (_, after) = rest.split_once("[eval]").unwrap();
+    format!("{}{algo}[eval]{after}", before.replace("pendulum", task))
+}
+
+/// Every setting below `algo` of the run file `base`, changed as `cases` say, moves the metrics.
+fn every_setting_of_the_algorithm_moves_the_metrics(base: &str, cases: &[(&str, &str, &[&str])]) {
+    check(base, cases, |key| key.starts_with("algo."));
+}
+
+#[test]
+fn every_setting_of_a2c_moves_the_metrics() {
+    every_setting_of_the_algorithm_moves_the_metrics(&base_of("pendulum", A2C), A2C_CASES);
+}
+
+#[test]
+fn every_setting_of_reinforce_moves_the_metrics() {
+    every_setting_of_the_algorithm_moves_the_metrics(&base_of("cart_pole", REINFORCE), REINFORCE_CASES);
+    let running_mean = format!("{REINFORCE}[algo.baseline]\nkind = \"running_mean\"\nmomentum = 0.5\n");
+    check(&base_of("cart_pole", &running_mean), REINFORCE_CASES, |key| key == "algo.baseline.momentum");
+}
+
+#[test]
+fn every_algorithm_runs_from_its_own_table() {
+    let kind = |task, algo: &str| {
+        let place = Place::with(&base_of(task, algo));
+        place.succeeds("train tiny.toml --out run");
+        String::from_utf8(place.bytes("run/config.toml")).unwrap().parse::<Table>().unwrap()["algo"]["kind"]
+            .clone()
+    };
+    assert_eq!(kind("pendulum", A2C).as_str(), Some("a2c"));
+    let place = Place::with(TRPO_BASE);
+    let metrics = ["trpo", "npg"].map(|kind| {
+        place.succeeds(&format!(
+            "train tiny.toml --set algo.kind={kind} {} --out {kind}",
+            match kind {
+                "npg" => "--set algo.line_search=off",
+                _ => "",
+            }
+        ));
+        place.bytes(&format!("{kind}/metrics.jsonl"))
+    });
+    assert_ne!(metrics[0], metrics[1]);
+    assert_eq!(kind("cart_pole", REINFORCE).as_str(), Some("reinforce"));
+}
+
+#[test]
+fn every_setting_moves_the_metrics() {
+    let keys = check(BASE, CASES, |_| true);
+    assert!(keys > 30, "{keys} settings");
+}
+
+/// Changes the settings of `base` that are `chosen`, one by one, and returns how many there are.
+fn check(base: &str, cases: &[(&str, &str, &[&str])], chosen: impl Fn(&str) -> bool) -> usize {
     let place = Place::with(base);
     let mut runs = 0;
     let mut metrics = |settings: &[String]| {
@@ -140,24 +242,21 @@ fn every_setting_moves(base: &str, cases: &[(&str, &str, &[&str])], concerns: im
     let config: Table = String::from_utf8(place.bytes("run0/config.toml")).unwrap().parse().unwrap();
     let mut keys = Vec::new();
     leaves(&config, "", &mut keys);
-    assert!(keys.len() > 30, "{keys:?}");
-    for key in keys.iter().filter(|key| concerns(key)) {
+    keys.retain(|key| chosen(key) && !ELSEWHERE.iter().any(|(known, _)| known == key));
+    for key in keys.iter() {
         let (_, value, needs) = cases.iter().find(|(known, ..)| known == key).unwrap_or_else(|| {
             panic!("`{key}` is a new setting: add a case that shows what it does, or the test that does")
         });
         let mut settings: Vec<String> = needs.iter().map(|need| need.to_string()).collect();
         let before = if needs.is_empty() { base.clone() } else { metrics(&settings) };
         settings.push(format!("{key}={value}"));
-        assert!(before != metrics(&settings), "`{key}={value}` changes nothing");
+        let after = metrics(&settings);
+        assert!(before != after, "`{key}={value}` changes nothing");
     }
-}
-
-#[test]
-fn every_setting_moves_the_metrics() {
-    every_setting_moves(BASE, CASES, |key| !ELSEWHERE.iter().any(|(known, _)| *known == key));
+    keys.len()
 }
 
 #[test]
 fn every_setting_of_trpo_moves_the_metrics() {
-    every_setting_moves(TRPO_BASE, TRPO_CASES, |key| key.starts_with("algo."));
+    every_setting_of_the_algorithm_moves_the_metrics(TRPO_BASE, TRPO_CASES);
 }
