@@ -45,7 +45,8 @@ fn fault(outcome: &Outcome, want: &Value, file: &str) -> Option<String> {
         ("ok", Ok(data)) => unlike(data, want),
         ("error", Err(error)) => {
             let text = error.to_string();
-            let said = |word: &Value| text.to_lowercase().contains(&word.as_str().unwrap_or("").to_lowercase());
+            let said =
+                |word: &Value| text.to_lowercase().contains(&word.as_str().unwrap_or("").to_lowercase());
             let words = want["mentions_any"].as_array().map_or(&[][..], Vec::as_slice);
             if !text.contains(file) {
                 return Some(format!("the error does not name the file: {text}"));
@@ -86,7 +87,8 @@ fn unlike(data: &Dataset, want: &Value) -> Option<String> {
         ("first_chosen", first.map(|pair| pair.chosen.as_str())),
         ("first_rejected", first.map(|pair| pair.rejected.as_str())),
     ];
-    let differs = |(key, ours): &(&str, Option<&str>)| want[*key].as_str().is_some_and(|it| Some(it) != *ours);
+    let differs =
+        |(key, ours): &(&str, Option<&str>)| want[*key].as_str().is_some_and(|it| Some(it) != *ours);
     texts.into_iter().find(differs).map(|(key, ours)| format!("{key} is {ours:?}"))
 }
 
@@ -105,7 +107,9 @@ fn run(mode: &str, on_bad: OnBad, named: bool) {
         let options = ReadOptions { layout, on_bad, ..ReadOptions::default() };
         let load = || Dataset::load(&folder.join(file), &options);
         match catch_unwind(AssertUnwindSafe(load)) {
-            Ok(outcome) => faults.extend(fault(&outcome, &case[mode], file).map(|it| format!("{file}: {it}"))),
+            Ok(outcome) => {
+                faults.extend(fault(&outcome, &case[mode], file).map(|it| format!("{file}: {it}")))
+            }
             Err(_) => faults.push(format!("{file}: panicked")),
         }
     }

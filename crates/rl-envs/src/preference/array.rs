@@ -73,7 +73,10 @@ impl Array {
         };
         let position = Position::Element { number: self.number + 1, line: self.line };
         let column = self.column.saturating_sub(1);
-        Trouble::Damaged { position, what: format!("{found} at column {column}, where the array needs {want}") }
+        Trouble::Damaged {
+            position,
+            what: format!("{found} at column {column}, where the array needs {want}"),
+        }
     }
 
     /// The next byte that is not white space.

@@ -56,9 +56,9 @@ impl<'a> Columns<'a> {
         cure: &'static str,
     ) -> Result<(&str, &Json<'a>), Fault> {
         let of = |name: &str| self.known.iter().find(|(it, _)| it == name);
-        let found = self.optional(field, fields).or_else(|| {
-            fields.columns(field).find_map(of).map(|(name, value)| (name.as_ref(), value))
-        });
+        let found = self
+            .optional(field, fields)
+            .or_else(|| fields.columns(field).find_map(of).map(|(name, value)| (name.as_ref(), value)));
         found.ok_or_else(|| self.missing(field, fields, cure))
     }
 

@@ -38,7 +38,8 @@ impl Dataset {
             }
             let skipped = rows.skipped();
             if data.rows() == before {
-                let first = skipped.listed.first().map(|(place, fault)| format!("{}: {fault}", place.position));
+                let first =
+                    skipped.listed.first().map(|(place, fault)| format!("{}: {fault}", place.position));
                 return Err(DataError::NoRows { path: file, skipped: skipped.count, first });
             }
             let listed = data.skipped.count;

@@ -14,7 +14,8 @@ pub(super) fn message(field: &str, turn: &Json<'_>) -> Result<Message, Fault> {
         want,
         found: found.kind(),
     };
-    let [role_key, content_key] = if turn.get("from").is_some() { ["from", "value"] } else { ["role", "content"] };
+    let [role_key, content_key] =
+        if turn.get("from").is_some() { ["from", "value"] } else { ["role", "content"] };
     let Json::Object(_) = turn else {
         let want = "a message, `{role, content}` or `{from, value}`";
         return Err(Fault::Kind { field: field.to_owned(), want, found: turn.kind() });
@@ -47,7 +48,8 @@ pub(super) fn split(field: &str, mut turns: Vec<Message>) -> Result<(Vec<Message
     match turns.pop() {
         Some(Message { role: Role::Assistant, content }) => Ok((turns, content)),
         last => {
-            let found = last.map_or("it has no turns".to_owned(), |it| format!("it ends with {:?}'s", it.role));
+            let found =
+                last.map_or("it has no turns".to_owned(), |it| format!("it ends with {:?}'s", it.role));
             Err(Fault::NoAnswer { field: field.to_owned(), found })
         }
     }

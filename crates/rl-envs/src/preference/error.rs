@@ -126,7 +126,9 @@ pub enum Fault {
         byte: usize,
     },
     /// A label that names neither answer.
-    #[error("`{field}` must be {want}, but is {found}; a tie has no place in pairs (skip it with `--on-bad skip`)")]
+    #[error(
+        "`{field}` must be {want}, but is {found}; a tie has no place in pairs (skip it with `--on-bad skip`)"
+    )]
     Label {
         /// The column.
         field: String,
@@ -144,7 +146,9 @@ pub enum Fault {
         found: String,
     },
     /// A row of another width than the header.
-    #[error("this row has {got} cells, but the header has {want}; quote cells that hold commas or line breaks")]
+    #[error(
+        "this row has {got} cells, but the header has {want}; quote cells that hold commas or line breaks"
+    )]
     Ragged {
         /// Cells of the row.
         got: u64,
@@ -171,7 +175,9 @@ pub enum Fault {
 fn columns(found: &[String]) -> String {
     match found {
         [] => String::new(),
-        names => format!(" (found {})", names.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ")),
+        names => {
+            format!(" (found {})", names.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

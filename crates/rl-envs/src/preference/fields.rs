@@ -65,13 +65,17 @@ impl Fields {
     pub fn renamed<'a>(renames: impl IntoIterator<Item = &'a str>) -> Result<Self, DataError> {
         let mut fields = Self::default();
         for rename in renames {
-            let (name, column) = rename.split_once('=').filter(|(_, column)| !column.is_empty()).ok_or_else(|| {
-                DataError::Rename(format!("`{rename}` is no rename; write `field=column`, as in `chosen=answer_a`"))
-            })?;
+            let (name, column) =
+                rename.split_once('=').filter(|(_, column)| !column.is_empty()).ok_or_else(|| {
+                    DataError::Rename(format!(
+                        "`{rename}` is no rename; write `field=column`, as in `chosen=answer_a`"
+                    ))
+                })?;
             let known = || KNOWN.map(|(_, name, _)| name).join(", ");
-            let (field, ..) = KNOWN.into_iter().find(|(_, it, _)| *it == name).ok_or_else(|| {
-                DataError::Rename(format!("`{name}` is no field; fields are {}", known()))
-            })?;
+            let (field, ..) = KNOWN
+                .into_iter()
+                .find(|(_, it, _)| *it == name)
+                .ok_or_else(|| DataError::Rename(format!("`{name}` is no field; fields are {}", known())))?;
             if fields.renames.iter().any(|(it, _)| *it == field) {
                 return Err(DataError::Rename(format!("`{name}` is renamed twice; a field has one column")));
             }

@@ -34,9 +34,8 @@ impl Layout {
     /// The layout that a row's columns speak for.
     pub(super) fn of(columns: &Columns<'_>, fields: &Fields) -> Result<Self, Fault> {
         let has = |field| columns.has(field, fields);
-        let is_turns = |field| {
-            matches!(columns.optional(field, fields), Some((_, Json::List(_) | Json::Object(_))))
-        };
+        let is_turns =
+            |field| matches!(columns.optional(field, fields), Some((_, Json::List(_) | Json::Object(_))));
         if has(Field::Conversations) {
             return Ok(Self::ShareGpt);
         }
@@ -142,7 +141,11 @@ impl Row<'_, '_> {
             shared(byte(&before_chosen), byte(&before_rejected))?;
         }
         if explicit.is_none() && before_chosen.is_empty() {
-            return Err(self.columns.missing(Field::Prompt, self.fields, "or begin both sides with its turns"));
+            return Err(self.columns.missing(
+                Field::Prompt,
+                self.fields,
+                "or begin both sides with its turns",
+            ));
         }
         Ok((joined(explicit, before_chosen), chosen, rejected))
     }
@@ -156,7 +159,11 @@ impl Row<'_, '_> {
                 true => Ok(answer),
                 false => {
                     let name = self.get(field)?.0.to_owned();
-                    Err(Fault::Kind { field: name, want: "one turn", found: format!("{} turns", before.len() + 1) })
+                    Err(Fault::Kind {
+                        field: name,
+                        want: "one turn",
+                        found: format!("{} turns", before.len() + 1),
+                    })
                 }
             }
         };
@@ -204,7 +211,11 @@ impl Row<'_, '_> {
             Json::Text(it) if it.eq_ignore_ascii_case("true") => true,
             Json::Text(it) if it.eq_ignore_ascii_case("false") => false,
             other => {
-                return Err(Fault::Kind { field: name.to_owned(), want: "true or false", found: other.kind() });
+                return Err(Fault::Kind {
+                    field: name.to_owned(),
+                    want: "true or false",
+                    found: other.kind(),
+                });
             }
         };
         Ok(Judged { prompt: self.with_system(prompt)?, completion, good })

@@ -93,7 +93,9 @@ fn refuse_what_is_no_text(path: &Path, head: &[u8]) -> Result<(), DataError> {
     }
     // Every text a row can be made of has a letter or a bracket beside its first zero byte.
     match head.iter().position(|byte| *byte == 0) {
-        Some(0 | 1) => Err(container("UTF-16 or UTF-32 text without a mark", "convert it with `iconv -t utf-8`")),
+        Some(0 | 1) => {
+            Err(container("UTF-16 or UTF-32 text without a mark", "convert it with `iconv -t utf-8`"))
+        }
         Some(_) => Err(container("a binary file", "give JSON lines, a JSON array, CSV or Parquet")),
         None => Ok(()),
     }

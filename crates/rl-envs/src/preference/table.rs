@@ -71,10 +71,11 @@ impl Table {
     /// Reads one record ahead. A blank line is none.
     fn look_ahead(&mut self) -> Result<(), Trouble> {
         self.watch.since.set(0);
-        self.has_ahead = self.reader.read_byte_record(&mut self.ahead).map_err(|error| match error.into_kind() {
-            csv::ErrorKind::Io(error) => Trouble::Io(error),
-            other => Trouble::Io(io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}"))),
-        })?;
+        self.has_ahead =
+            self.reader.read_byte_record(&mut self.ahead).map_err(|error| match error.into_kind() {
+                csv::ErrorKind::Io(error) => Trouble::Io(error),
+                other => Trouble::Io(io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}"))),
+            })?;
         Ok(())
     }
 
