@@ -85,6 +85,7 @@ pub mod map;
 pub mod mountain_car;
 pub mod mountain_car_continuous;
 pub mod pendulum;
+pub mod preference;
 pub mod tabular;
 pub mod time_limit;
 pub mod token_mdp;
