@@ -10,7 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::error::DataError;
 
-/// How often larger than its file a gzip stream may become, beyond the first [`SMALL`] bytes.
+/// How often larger than its file a gzip stream may become, beyond its first 64 MiB.
 pub const MOST_SWELLING: u64 = 300;
 
 /// Below this many bytes nobody minds the swelling.
