@@ -9,5 +9,6 @@ mod folder;
 mod forward;
 mod laws;
 mod stories;
+mod text;
 mod training;
 mod writing;

@@ -44,6 +44,8 @@ pub mod shared;
 pub mod table;
 mod tape;
 pub mod tempered;
+#[cfg(feature = "text")]
+pub mod text;
 pub mod tokens;
 pub mod traits;
 

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use crate::config::assignment::assign;
 use crate::config::error::ConfigError;
+use crate::generate::GenerateArgs;
 
 /// Trains, evaluates and resumes reinforcement-learning runs.
 #[derive(Debug, Parser)]
@@ -28,6 +29,8 @@ pub enum Verb {
     Train(TrainArgs),
     /// Evaluate the policy of a run
     Eval(EvalArgs),
+    /// Let a language model go on with a prompt
+    Generate(GenerateArgs),
     /// List algorithms, environments, devices and configs
     List,
     /// Measure environment steps per CPU second, and where the time goes

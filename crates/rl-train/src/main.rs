@@ -18,6 +18,7 @@ mod cli;
 mod config;
 mod device;
 mod eval;
+mod generate;
 mod interrupt;
 mod list;
 mod metrics;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     let outcome = match Flags::parse().verb {
         Verb::Train(args) => train::train(&args),
         Verb::Eval(args) => eval::eval(&args),
+        Verb::Generate(args) => generate::generate(&args),
         Verb::List => list::list(),
         Verb::Bench(args) => bench::bench(&args),
     };

@@ -1,6 +1,7 @@
 //! The command line from outside: exit codes, texts, files.
 
 mod errors;
+mod generate;
 mod resume;
 mod rlhf;
 mod runs;

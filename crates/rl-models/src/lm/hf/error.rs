@@ -26,6 +26,9 @@ pub enum HfError {
         /// What would do.
         wanted: String,
     },
+    /// A text that has no tokens, tokens that have no text, or a template that cannot be rendered.
+    #[error("{0}")]
+    Text(String),
     /// A tensor is missing, left over, of another shape or kind, or not finite.
     #[error("tensor `{name}` {what}")]
     Tensor {

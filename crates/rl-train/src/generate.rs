@@ -1,0 +1,100 @@
+//! `rl-train generate`: a language model of a Hugging Face folder goes on with a prompt, token by token.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rl_models::lm::{self, Generation, Transformer};
+use rl_models::text::{Specials, TextTokenizer};
+
+use crate::{Outcome, device};
+
+/// `rl-train generate`.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// A folder with config.json, model.safetensors and tokenizer.json
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    /// What to go on with
+    #[arg(long, default_value = "")]
+    pub prompt: String,
+    /// Tokens at most
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub max_tokens: usize,
+    /// Divides the logits; 0 takes the likeliest token each time
+    #[arg(long, value_name = "T", default_value_t = 1.0)]
+    pub temperature: f64,
+    /// Draw from the K likeliest tokens only
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    pub top_k: Option<u64>,
+    /// Draw from the fewest tokens only whose chances reach P
+    #[arg(long, value_name = "P")]
+    pub top_p: Option<f64>,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where tensors live: flex, ndarray, wgpu or cuda
+    #[arg(long, value_name = "DEVICE", default_value = "flex")]
+    pub device: String,
+}
+
+/// Writes the prompt and what the model says after it, as it says it.
+///
+/// # Errors
+/// If the folder holds no model, or the prompt is longer than the model can look back on.
+pub fn generate(args: &GenerateArgs) -> Result<Outcome> {
+    let temperature = args.temperature;
+    ensure!(
+        temperature >= 0.0 && temperature.is_finite(),
+        "`--temperature` is {temperature}; it must be in [0, ∞)"
+    );
+    let top_p = args.top_p.unwrap_or(1.0);
+    ensure!(top_p > 0.0 && top_p <= 1.0, "`--top-p` is {top_p}; it must be in (0, 1]");
+    let device = device::choose(&args.device)?;
+    let in_folder = || format!("no model in `{}`", args.model.display());
+    let model = Transformer::load(&args.model, &device.device).with_context(in_folder)?;
+    let tokenizer = TextTokenizer::load(&args.model).with_context(in_folder)?;
+
+    let config = model.config();
+    let prompt = tokenizer.encode_after(config.bos, &args.prompt)?;
+    ensure!(
+        !prompt.is_empty(),
+        "`--prompt` is empty and the model names no token to begin with; say something"
+    );
+    let sight = config.max_positions;
+    ensure!(
+        prompt.len() < sight,
+        "`--prompt` has {} tokens; the model can look back on {sight}",
+        prompt.len()
+    );
+
+    let how = Generation {
+        temperature,
+        top_k: args.top_k.map(|k| k as usize),
+        top_p: args.top_p,
+        max_tokens: args.max_tokens.min(sight - prompt.len()),
+        stop: config.eos.clone(),
+        ..Generation::default()
+    };
+    let mut tokens = prompt.clone();
+    let mut printed = 0;
+    let mut show = |tokens: &[u32]| {
+        // The whole text so far, since a letter may be spread over several tokens.
+        let text = tokenizer.decode(tokens, Specials::Hidden).unwrap_or_default();
+        let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        let mut out = std::io::stdout();
+        let _ = write!(out, "{}", whole.get(printed..).unwrap_or_default()).and_then(|()| out.flush());
+        printed = printed.max(whole.len());
+    };
+    show(&tokens);
+    let mut rng = [ChaCha8Rng::seed_from_u64(args.seed)];
+    lm::generate(&model, &[&prompt], &mut rng, &how, |_, token| {
+        tokens.push(token);
+        show(&tokens);
+    });
+    say!();
+    Ok(Outcome::Done)
+}

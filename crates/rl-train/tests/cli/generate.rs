@@ -1,0 +1,43 @@
+//! `rl-train generate`: a folder that is a model, and folders that are none.
+
+use std::path::PathBuf;
+
+use super::{Place, text};
+
+/// `RL_DATA_DIR/models/stories260K-hf`, or a line that says what is skipped.
+fn stories() -> Option<PathBuf> {
+    let folder = std::env::var_os("RL_DATA_DIR").map(|dir| PathBuf::from(dir).join("models/stories260K-hf"));
+    let there = folder.filter(|folder| folder.is_dir());
+    if there.is_none() {
+        println!("skipped: RL_DATA_DIR names no folder with models/stories260K-hf");
+    }
+    there
+}
+
+#[test]
+fn a_story_is_told_and_told_again_from_the_same_seed() {
+    let Some(model) = stories() else { return };
+    let place = Place::new();
+    let tell = |options: &str| {
+        let mut command = place.command(&format!("generate --max-tokens 20 {options}"));
+        let out = command.arg(&model).args(["--prompt", "Once upon a time"]).output().unwrap();
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let greedy = tell("--temperature 0");
+    assert!(greedy.starts_with("Once upon a time, there was a little girl named Lily."), "{greedy}");
+    assert_eq!(tell("--seed 3"), tell("--seed 3"));
+    assert_ne!(tell("--seed 3"), tell("--seed 4"));
+    assert_eq!(tell("--top-k 1 --device ndarray"), greedy);
+}
+
+#[test]
+fn what_is_no_model_is_named() {
+    let place = Place::new();
+    let error = place.fails("generate nowhere --prompt x", 1);
+    assert!(error.contains("no model in `nowhere`") && error.contains("config.json"), "{error}");
+    let error = place.fails("generate nowhere --temperature -1", 2);
+    assert!(error.contains("temperature"), "{error}");
+    let error = place.fails("generate nowhere --top-p 2", 1);
+    assert!(error.contains("`--top-p` is 2") && error.contains("(0, 1]"), "{error}");
+}
