@@ -25,13 +25,13 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub max_tokens: usize,
     /// Divides the logits; 0 takes the likeliest token each time
-    #[arg(long, value_name = "T", default_value_t = 1.0)]
+    #[arg(long, value_name = "T", default_value_t = 1.0, value_parser = warmth, allow_negative_numbers = true)]
     pub temperature: f64,
     /// Draw from the K likeliest tokens only
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     pub top_k: Option<u64>,
     /// Draw from the fewest tokens only whose chances reach P
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = share, allow_negative_numbers = true)]
     pub top_p: Option<f64>,
     /// Seed of the draws
     #[arg(long, default_value_t = 1)]
@@ -41,18 +41,21 @@ pub struct GenerateArgs {
     pub device: String,
 }
 
+fn warmth(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|t: &f64| *t >= 0.0 && t.is_finite());
+    value.ok_or_else(|| "it must be in [0, ∞)".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|p: &f64| *p > 0.0 && *p <= 1.0);
+    value.ok_or_else(|| "it must be in (0, 1]".to_owned())
+}
+
 /// Writes the prompt and what the model says after it, as it says it.
 ///
 /// # Errors
 /// If the folder holds no model, or the prompt is longer than the model can look back on.
 pub fn generate(args: &GenerateArgs) -> Result<Outcome> {
-    let temperature = args.temperature;
-    ensure!(
-        temperature >= 0.0 && temperature.is_finite(),
-        "`--temperature` is {temperature}; it must be in [0, ∞)"
-    );
-    let top_p = args.top_p.unwrap_or(1.0);
-    ensure!(top_p > 0.0 && top_p <= 1.0, "`--top-p` is {top_p}; it must be in (0, 1]");
     let device = device::choose(&args.device)?;
     let in_folder = || format!("no model in `{}`", args.model.display());
     let model = Transformer::load(&args.model, &device.device).with_context(in_folder)?;
@@ -72,7 +75,7 @@ pub fn generate(args: &GenerateArgs) -> Result<Outcome> {
     );
 
     let how = Generation {
-        temperature,
+        temperature: args.temperature,
         top_k: args.top_k.map(|k| k as usize),
         top_p: args.top_p,
         max_tokens: args.max_tokens.min(sight - prompt.len()),
