@@ -8,6 +8,7 @@ mod case;
 mod folder;
 mod forward;
 mod laws;
+mod reward;
 mod stories;
 mod text;
 mod training;
