@@ -1,13 +1,15 @@
 //! One step of NPG and of TRPO, looked at closely: details T1 to T4.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rl_algos::trpo::Fisher;
-use rl_algos::{EnvCollector, Rollout, Trpo, TrpoConfig, TrpoReport, Update};
+use rl_algos::collect_env::ActionOf;
+use rl_algos::{EnvCollector, Fisher, Rollout, Trpo, TrpoConfig, TrpoReport, Update};
+use rl_core::Schedule;
 use rl_core::dist::{Categorical, Distribution};
 use rl_core::line_search::Backtracking;
-use rl_envs::{Env, KlToy, VecEnv};
+use rl_envs::{Env, KlToy, Lqr, TimeLimit, VecEnv};
 use rl_models::flat_params::{count, flatten, unflatten};
 use rl_models::{CategoricalHead, GaussianHead, Head, MlpConfig, MlpPolicy, MlpValue, Policy, Separate};
 use rl_tests::numbers;
@@ -158,20 +160,21 @@ fn kl(old: &Model, new: &Model, sample: &Sample) -> f64 {
 
 /// F sees one row of 64 and little damping, so a full step is too long for the rows it has not seen.
 fn blind() -> TrpoConfig {
-    TrpoConfig { fisher_share: 0.01, damping: 1e-4, max_kl: 0.5, ..settings() }
+    TrpoConfig { fisher_share: 0.01, damping: 1e-4, max_kl: 0.5.into(), ..settings() }
 }
 
 #[test]
 fn an_accepted_step_gains_and_its_measured_kl_is_within_the_bound() {
     let (start, sample) = start();
-    for config in [settings(), blind(), TrpoConfig { max_kl: 0.5, ..settings() }] {
-        let max_kl = config.max_kl;
+    for config in [settings(), blind(), TrpoConfig { max_kl: 0.5.into(), ..settings() }] {
+        let max_kl = config.max_kl.at(0.0);
         let config = TrpoConfig { line_search: Some(Backtracking { shrink: 0.5, max_tries: 30 }), ..config };
         let (end, report) = update(config, start.clone(), &sample);
         assert!(report.step_scale > 0.0 && report.improvement > 0.0, "{report:?}");
         let measured = kl(&start, &end, &sample);
         assert!(measured > 0.0 && measured <= max_kl, "{measured} of {max_kl}");
         assert!((measured - report.kl).abs() < 1e-6, "{measured}, reported {}", report.kl);
+        assert!(report.line_search_tries >= 1.0 && report.cg_residual < 1.0, "{report:?}");
     }
 }
 
@@ -188,6 +191,59 @@ fn a_rejected_step_leaves_the_policy_bit_for_bit_and_the_value_still_learns() {
     assert_ne!(bits(&end.value), bits(&start.value));
 }
 
+/// One update on 64 steps of `env`: accepted steps gain and are within the bound, others change no bit.
+fn check_the_bound<E: Env, H: Head>(
+    env: E,
+    head: H,
+    config: TrpoConfig,
+    seed: u64,
+) -> Result<(), TestCaseError>
+where
+    <H::Dist as Distribution>::Elem: ActionOf<E::Action>,
+{
+    let (device, mut rng) = (Device::flex(), ChaCha8Rng::seed_from_u64(seed));
+    let shape = MlpConfig { hidden: vec![8], ..MlpConfig::default() };
+    let start = Separate {
+        policy: MlpPolicy::new(&shape, env.obs_dim(), head, &mut rng, &device),
+        value: MlpValue::new(&shape, env.obs_dim(), &mut rng, &device),
+    };
+    let mut collector = EnvCollector::new(VecEnv::new(vec![env], seed), ROWS, 0.99, 0.95, &device);
+    let sample = collector.collect(&start, &mut rng).0;
+    let max_kl = config.max_kl.at(0.0);
+    let law = |model: &Separate<MlpPolicy<H>, MlpValue>| model.policy.policy(&sample.obs);
+    let (end, report) =
+        Trpo::new(config, 1).update(start.clone(), &sample, &mut rng).expect("finite numbers");
+    let measured = numbers(law(&start).kl(&law(&end)).mean())[0];
+    if report.step_scale > 0.0 {
+        prop_assert!(report.improvement > 0.0 && report.kl <= max_kl, "{report:?}");
+        prop_assert!((measured - report.kl).abs() <= 1e-5 * max_kl.max(0.1), "{measured}: {report:?}");
+    } else {
+        prop_assert_eq!(bits(&end.policy), bits(&start.policy));
+        prop_assert_eq!((report.improvement, report.kl), (0.0, 0.0));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_step_is_within_the_bound_or_not_taken(
+        seed in 0..10_000_u64,
+        max_kl in prop_oneof![Just(0.01), 1e-4..3.0],
+        damping in prop_oneof![Just(0.0), 1e-5..0.1],
+        fisher_share in prop_oneof![Just(1.0), 0.01..1.0],
+        max_tries in 1..12_usize,
+    ) {
+        let line_search = Some(Backtracking { shrink: 0.6, max_tries });
+        let max_kl = max_kl.into();
+        let config = TrpoConfig { max_kl, damping, fisher_share, line_search, value_epochs: 1, ..settings() };
+        check_the_bound(KlToy::episodic(), CategoricalHead::new(2), config.clone(), seed)?;
+        let gaussian = GaussianHead::new(1, -0.5, (-5.0, 2.0), &Device::flex());
+        check_the_bound(TimeLimit::new(Lqr::kakade(), 20), gaussian, config, seed)?;
+    }
+}
+
 #[test]
 fn without_advantages_there_is_no_way_up_and_nothing_is_not_a_number() {
     let (start, mut sample) = start();
@@ -196,6 +252,19 @@ fn without_advantages_there_is_no_way_up_and_nothing_is_not_a_number() {
         let (end, report) = update(TrpoConfig { line_search, ..settings() }, start.clone(), &sample);
         assert_eq!((report.grad_norm, report.predicted_improvement, report.kl), (0.0, 0.0, 0.0));
         assert_eq!(bits(&end.policy), bits(&start.policy));
+    }
+}
+
+/// T5: δ may fall over a run; the step of update `k` of `N` costs at most its own.
+#[test]
+fn a_falling_bound_holds_at_each_update() {
+    let (mut model, sample) = start();
+    let config = TrpoConfig { max_kl: Schedule::Linear { from: 0.1, to: 0.0 }, ..settings() };
+    let mut trpo = Trpo::new(config, 4);
+    for bound in [0.1, 0.075, 0.05, 0.025] {
+        let (next, report) = trpo.update(model, &sample, &mut rng()).expect("finite numbers");
+        assert!((report.max_kl - bound).abs() < 1e-12 && report.kl <= bound, "{bound}: {report:?}");
+        model = next;
     }
 }
 

@@ -12,9 +12,7 @@
 //! appendix C). The one setting between them is `line_search`. Advantages are standardised over the
 //! rollout; the value has its own optimiser, so policy and value are two networks ([`Separate`]).
 //!
-//! burn has first-order autodiff only, so `F·v = Jᵀ·F_z·(J·v)` (the Gauss–Newton form, exact for KL):
-//! `J·v` is a central difference of the raw outputs, `F_z` is the law's own, `Jᵀ` one backward pass
-//! (details T1–T5).
+//! Products with `F` are those of [`Fisher`]; details T1–T5.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +24,14 @@ use rl_core::dist::Distribution;
 use rl_core::line_search::{Backtracking, Search, Trial};
 use rl_core::natural_gradient::trust_region_step;
 use rl_core::real::dot;
-use rl_core::{diagnostics, surrogate, value_loss};
+use rl_core::{Schedule, diagnostics, surrogate, value_loss};
 use rl_models::flat_params::{flatten, unflatten};
 use rl_models::{Policy, Rows, Separate, ValueFunction};
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{Adam, AdamConfig};
 use crate::error::{AlgoError, UpdateError, require, require_tiling};
+use crate::fisher::Fisher;
 use crate::rollout::Rollout;
 use crate::scalars::Scalars;
 use crate::update::{Persist, PersistError, Report, Update, numbers};
@@ -47,8 +46,9 @@ pub struct TrpoConfig {
     pub gamma: f64,
     /// λ of generalised advantage estimation.
     pub gae_lambda: f64,
-    /// δ: the KL(π_old ‖ π) that a step may cost, nats.
-    pub max_kl: f64,
+    /// δ: the KL(π_old ‖ π) that a step may cost, nats. Standardised advantages are as large when only noise is
+    /// left in them, so a δ that falls to 0 keeps a policy that has nothing left to learn from wandering.
+    pub max_kl: Schedule,
     /// λ of `F + λI`: keeps conjugate gradients away from directions that F does not see. Advantages
     /// are standardised, so it is a share of the unit in which F is measured.
     pub damping: f64,
@@ -72,7 +72,7 @@ impl Default for TrpoConfig {
             rollout_steps: 512,
             gamma: 0.99,
             gae_lambda: 0.95,
-            max_kl: 0.01,
+            max_kl: Schedule::Constant(0.01),
             damping: 0.1,
             cg_iterations: 15,
             line_search: Some(Backtracking::default()),
@@ -93,7 +93,8 @@ impl TrpoConfig {
         require(self.rollout_steps > 0, "rollout_steps", "[1, ∞)", self.rollout_steps as f64)?;
         require((0.0..=1.0).contains(&self.gamma), "gamma", "[0, 1]", self.gamma)?;
         require((0.0..=1.0).contains(&self.gae_lambda), "gae_lambda", "[0, 1]", self.gae_lambda)?;
-        require(self.max_kl > 0.0 && self.max_kl.is_finite(), "max_kl", "(0, ∞)", self.max_kl)?;
+        self.max_kl.validate("max_kl")?;
+        require(self.max_kl.at(0.5) > 0.0, "max_kl", "(0, ∞)", self.max_kl.at(0.5))?;
         require(self.damping >= 0.0 && self.damping.is_finite(), "damping", "[0, ∞)", self.damping)?;
         require(self.cg_iterations > 0, "cg_iterations", "[1, ∞)", self.cg_iterations as f64)?;
         require(
@@ -122,6 +123,12 @@ pub struct TrpoReport {
     pub kl: f64,
     /// The share of the proposed step that was taken; 0 if it was rejected.
     pub step_scale: f64,
+    /// How many lengths of the step were tried; without a line search 1.
+    pub line_search_tries: f64,
+    /// ‖g − (F + λI)·x‖ / ‖g‖: what conjugate gradients left unsolved.
+    pub cg_residual: f64,
+    /// δ of this update, nats.
+    pub max_kl: f64,
     /// H(π_old), nats.
     pub entropy: f64,
     /// ½(V − R)², mean over the value's minibatches.
@@ -140,6 +147,9 @@ impl Report for TrpoReport {
         f("trust_region/predicted_improvement", self.predicted_improvement);
         f("losses/kl", self.kl);
         f("trust_region/step_scale", self.step_scale);
+        f("trust_region/line_search_tries", self.line_search_tries);
+        f("trust_region/cg_residual", self.cg_residual);
+        f("trust_region/max_kl", self.max_kl);
         f("losses/entropy", self.entropy);
         f("losses/value_loss", self.value_loss);
         f("losses/explained_variance", self.explained_variance);
@@ -148,53 +158,14 @@ impl Report for TrpoReport {
     }
 }
 
-/// The damped Fisher matrix of a policy over a rollout's decisions, known by its products.
-pub struct Fisher<'a, P: Policy> {
-    policy: &'a P,
-    rollout: &'a Rollout<P::Obs, P::Dist>,
-    law: P::Dist,
-    theta: Tensor<1>,
-    damping: f64,
-}
-
-impl<'a, P: Policy> Fisher<'a, P> {
-    /// `F + λI` of `policy` over the decisions of `rollout` that count, `λ = damping`.
-    pub fn new(policy: &'a P, rollout: &'a Rollout<P::Obs, P::Dist>, damping: f64) -> Self {
-        Self { policy, rollout, law: policy.policy(&rollout.obs), theta: flatten(policy), damping }
-    }
-
-    /// `(F + λI)·v = Ê[Jᵀ·F_z·(J·v)] + λ·v`.   Schulman 2015, appendix C.1
-    ///
-    /// The central difference moves the parameters by a vector of norm 10⁻²: there, the rounding of
-    /// `f32` and the curvature of the network are in balance.
-    ///
-    /// # Shapes
-    /// `v: [P]` → `[P]`
-    pub fn product(&self, v: &Tensor<1>, rng: &mut ChaCha8Rng) -> Tensor<1> {
-        let norm = v.clone().square().sum().sqrt().into_scalar::<f64>();
-        if norm == 0.0 {
-            return v.zeros_like();
-        }
-        let h = 1e-2 / norm;
-        let outputs = |h: f64| {
-            let moved = unflatten(self.policy.clone(), &(self.theta.clone() + v.clone() * h));
-            moved.policy(&self.rollout.obs).params()
-        };
-        let jv = (outputs(h) - outputs(-h)) / (2.0 * h);
-        let fz_jv = self.law.fisher_vec(jv);
-        let fv = self.policy.gradient(&self.rollout.obs, rng, |law| {
-            self.rollout.mean((law.params() * fz_jv).sum_dim(1).squeeze_dim(1))
-        });
-        fv + v.clone() * self.damping
-    }
-}
-
 /// Where a policy step led.
 struct PolicyStep<P> {
     policy: P,
     trial: Trial,
     scale: f64,
+    tries: usize,
     predicted_improvement: f64,
+    cg_residual: f64,
     grad_norm: f64,
 }
 
@@ -216,12 +187,13 @@ impl Trpo {
         Self { adam: Adam::new(config.optimizer.clone()), config, updates: 0, total_updates }
     }
 
-    /// One step of the policy along the natural gradient, checked where there is a line search. The
-    /// advantages of `rollout` are taken as they are.
+    /// One step of the policy along the natural gradient that may cost `max_kl`, checked where there is
+    /// a line search. The advantages of `rollout` are taken as they are.
     fn policy_step<P: Policy>(
         &self,
         policy: P,
         rollout: &Rollout<P::Obs, P::Dist>,
+        max_kl: f64,
         rng: &mut ChaCha8Rng,
     ) -> PolicyStep<P> {
         let objective = |law: &P::Dist| {
@@ -233,8 +205,8 @@ impl Trpo {
         let seen = self.fisher_rollout(rollout, rng);
         let fisher = Fisher::new(&policy, &seen, self.config.damping);
         let product = |v: &[f64]| host(&fisher.product(&on_device_of(&theta, v), rng));
-        let direction = solve(product, &gradient, self.config.cg_iterations, 1e-10).x;
-        let step = trust_region_step(&gradient, &direction, self.config.max_kl);
+        let solution = solve(product, &gradient, self.config.cg_iterations, 1e-10);
+        let step = trust_region_step(&gradient, &solution.x, max_kl);
 
         let law_old = policy.policy(&rollout.obs);
         let before = objective(&law_old).into_scalar::<f64>();
@@ -249,25 +221,24 @@ impl Trpo {
                 distance: rollout.mean(law_old.kl(&law)).into_scalar::<f64>(),
             }
         };
-        let found = match &self.config.line_search {
-            None => Some((1.0, attempt(1.0))),
-            Some(search) => match search.search(self.config.max_kl, attempt) {
-                Search::Accepted { scale, trial, .. } => Some((scale, trial)),
-                Search::Rejected { .. } => None,
-            },
-        };
         // A rejected step leaves the parameters bit for bit: the old policy itself goes on.
         let still = Trial { improvement: 0.0, distance: 0.0 };
-        let (scale, trial, tried) = match found {
-            Some((scale, trial)) => (scale, trial, tried),
-            None => (0.0, still, None),
+        let (scale, tries, trial) = match &self.config.line_search {
+            None => (1.0, 1, attempt(1.0)),
+            Some(search) => match search.search(max_kl, attempt) {
+                Search::Accepted { scale, tries, trial } => (scale, tries, trial),
+                Search::Rejected { tries } => (0.0, tries, still),
+            },
         };
+        let grad_norm = dot(&gradient, &gradient).sqrt();
         PolicyStep {
+            policy: tried.filter(|_| scale > 0.0).unwrap_or(policy),
             trial,
             scale,
+            tries,
             predicted_improvement: step.predicted_improvement,
-            grad_norm: dot(&gradient, &gradient).sqrt(),
-            policy: tried.unwrap_or(policy),
+            cg_residual: if grad_norm > 0.0 { solution.residual.sqrt() / grad_norm } else { 0.0 },
+            grad_norm,
         }
     }
 
@@ -340,8 +311,9 @@ impl<P: Policy, V: ValueFunction<Obs = P::Obs>> Update<Separate<P, V>> for Trpo 
         let progress = self.updates as f64 / self.total_updates.max(1) as f64;
         let learning_rate = self.config.optimizer.learning_rate.at(progress);
         let entropy = rollout.mean(model.policy.policy(&rollout.obs).entropy()).into_scalar::<f64>();
-        let PolicyStep { policy, trial, scale, predicted_improvement, grad_norm } =
-            self.policy_step(model.policy, &rollout.clone().standardised(), rng);
+        let max_kl = self.config.max_kl.at(progress);
+        let PolicyStep { policy, trial, scale, tries, predicted_improvement, cg_residual, grad_norm } =
+            self.policy_step(model.policy, &rollout.clone().standardised(), max_kl, rng);
         for (what, value) in [
             ("losses/grad_norm", grad_norm),
             ("trust_region/improvement", trial.improvement),
@@ -359,6 +331,9 @@ impl<P: Policy, V: ValueFunction<Obs = P::Obs>> Update<Separate<P, V>> for Trpo 
             predicted_improvement,
             kl: trial.distance,
             step_scale: scale,
+            line_search_tries: tries as f64,
+            cg_residual,
+            max_kl,
             entropy,
             value_loss,
             explained_variance: diagnostics::explained_variance(&values, &targets),

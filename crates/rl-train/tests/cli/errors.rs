@@ -74,6 +74,7 @@ fn what_a_trust_region_cannot_work_with_is_refused_by_name() {
         ("algo.line_search=off", "without a line search it is `algo.kind` = \"npg\""),
         ("algo.line_search.shrink=1", "`line_search.shrink` must be in (0, 1), but is 1"),
         ("algo.max_kl=0", "`max_kl` must be in (0, ∞), but is 0"),
+        ("algo.max_kl={kind=\"linear\",from=0.1,to=-1}", "`max_kl` must be in [0, ∞), but is -1"),
         ("algo.fisher_share=0", "`fisher_share` must be in (0, 1], but is 0"),
         ("algo.value_minibatch_rows=15", "try 16"),
         ("algo.clip=0.2", "unknown key `clip` in [algo]"),

@@ -25,6 +25,7 @@ hidden = [8]
 [algo]
 kind = "trpo"
 rollout_steps = 16
+max_kl = { kind = "linear", from = 0.02, to = 0.0 }
 fisher_share = 0.5
 value_minibatch_rows = 16
 [normalize]

@@ -90,7 +90,7 @@ const TRPO_CASES: &[(&str, &str, &[&str])] = &[
     ("algo.rollout_steps", "16", &[]),
     ("algo.gamma", "0.5", &[]),
     ("algo.gae_lambda", "0.5", &[]),
-    ("algo.max_kl", "0.001", &[]),
+    ("algo.max_kl", "{kind=\"linear\",from=0.1,to=0}", &[]),
     ("algo.damping", "1.0", &[]),
     ("algo.cg_iterations", "1", &[]),
     ("algo.line_search.shrink", "0.5", &[]),
