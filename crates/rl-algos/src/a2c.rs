@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 use burn::module::Module;
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
-use rl_core::dist::Distribution;
+use rl_core::diagnostics;
 use rl_core::schedule::Schedule;
-use rl_core::{diagnostics, surrogate, value_loss};
 use rl_models::ActorCritic;
-use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
+use rl_models::flat_params::{flatten, limit_grad_norm, unflatten};
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{Adam, AdamConfig, AdamKind};
 use crate::error::{AlgoError, UpdateError, require};
 use crate::rollout::{AdvantageNorm, Rollout};
 use crate::scalars::Scalars;
+use crate::score_function;
 use crate::update::{Persist, PersistError, Report, Update, numbers};
 
 /// A2C's settings. The defaults are those of Stable-Baselines3, whose value loss has no ½.
@@ -156,34 +156,12 @@ impl<M: ActorCritic + Module> Update<M> for A2c {
             AdvantageNorm::Off => rollout.clone(),
             AdvantageNorm::Minibatch | AdvantageNorm::Rollout => rollout.clone().standardised(),
         };
-        let (mut policy_saw, mut value_saw) = (None, None);
-        let grad = model.gradient(
-            &batch.obs,
-            rng,
-            |law| {
-                let objective =
-                    surrogate::score_function(law.log_prob(&batch.actions), batch.advantage.clone());
-                let policy_loss = batch.mean(objective).neg();
-                // Without a bonus the entropy is only reported: no need to record it.
-                let entropy =
-                    batch.mean(if entropy_coef == 0.0 { law.constant() } else { law.clone() }.entropy());
-                policy_saw = Some([policy_loss.clone().inner(), entropy.clone().inner()]);
-                if entropy_coef == 0.0 { policy_loss } else { policy_loss - entropy * entropy_coef }
-            },
-            |value| {
-                let loss = batch.mean(value_loss::squared(value, batch.value_target.clone()));
-                value_saw = Some(loss.clone().inner());
-                loss * self.config.value_coef
-            },
-        );
-        let (grad, norm) = match self.config.max_grad_norm {
-            Some(max) => clip_grad_norm(grad, max),
-            None => (grad.clone(), grad.square().sum().sqrt()),
-        };
-        let [policy_loss, entropy] = policy_saw.expect("the policy's loss was asked for");
+        let (grad, seen) =
+            score_function::gradient(&model, &batch, entropy_coef, self.config.value_coef, rng);
+        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
         let mut scalars =
             Scalars::new(["losses/policy_loss", "losses/entropy", "losses/value_loss", "losses/grad_norm"]);
-        scalars.push([policy_loss, entropy, value_saw.expect("the value's loss was asked for"), norm]);
+        scalars.push([seen.policy_loss, seen.entropy, seen.value_loss, norm]);
         let [policy_loss, entropy, value_loss, grad_norm] = scalars.means(self.updates + 1, 1)?;
 
         let theta = self.adam.step(flatten(&model), grad, learning_rate);
@@ -199,8 +177,7 @@ impl<M: ActorCritic + Module> Update<M> for A2c {
 
 impl Persist for A2c {
     fn save(&self, tensors: &mut BTreeMap<String, Vec<f32>>) -> serde_json::Value {
-        self.adam.save(tensors);
-        serde_json::to_value((self.updates, self.adam.steps)).expect("numbers become JSON")
+        self.adam.save_after(self.updates, tensors)
     }
 
     fn load(
@@ -210,9 +187,7 @@ impl Persist for A2c {
         parameters: usize,
         device: &Device,
     ) -> Result<(), PersistError> {
-        let saved = serde_json::from_value(state.clone()).map_err(|e| PersistError::State(e.to_string()))?;
-        let adam_steps;
-        (self.updates, adam_steps) = saved;
-        self.adam.load(adam_steps, tensors, parameters, device)
+        self.updates = self.adam.load_after(state, tensors, parameters, device)?;
+        Ok(())
     }
 }

@@ -122,6 +122,33 @@ impl Adam {
         theta - step
     }
 
+    /// [`Adam::save`], for an algorithm that is its optimiser and a count of updates: its whole other state.
+    pub(crate) fn save_after(
+        &self,
+        updates: u64,
+        tensors: &mut BTreeMap<String, Vec<f32>>,
+    ) -> serde_json::Value {
+        self.save(tensors);
+        serde_json::to_value((updates, self.steps)).expect("numbers become JSON")
+    }
+
+    /// Takes back what [`Adam::save_after`] saved, and returns the updates.
+    ///
+    /// # Errors
+    /// If the state is of another kind, and [`Adam::load`]'s.
+    pub(crate) fn load_after(
+        &mut self,
+        state: &serde_json::Value,
+        tensors: &BTreeMap<String, Vec<f32>>,
+        parameters: usize,
+        device: &Device,
+    ) -> Result<u64, PersistError> {
+        let (updates, steps) =
+            serde_json::from_value(state.clone()).map_err(|e| PersistError::State(e.to_string()))?;
+        self.load(steps, tensors, parameters, device)?;
+        Ok(updates)
+    }
+
     /// Adds the moments to a checkpoint.
     pub fn save(&self, tensors: &mut BTreeMap<String, Vec<f32>>) {
         if let Some((m, v)) = &self.moments {

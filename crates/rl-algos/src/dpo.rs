@@ -19,7 +19,7 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::Categorical;
 use rl_core::preference::{self, PairLogProb, accuracy, implicit_reward, tie_fraction};
-use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
+use rl_models::flat_params::{flatten, limit_grad_norm, unflatten};
 use rl_models::{Policy, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -156,7 +156,7 @@ impl Report for DpoReport {
     }
 }
 
-const METRICS: [&str; 7] = [
+const METRICS: [&str; 8] = [
     "losses/policy_loss",
     "rewards/chosen",
     "rewards/rejected",
@@ -164,6 +164,7 @@ const METRICS: [&str; 7] = [
     "rewards/ties",
     "logps/chosen",
     "logps/rejected",
+    "losses/grad_norm",
 ];
 
 /// DPO's state between steps.
@@ -208,7 +209,7 @@ impl Dpo {
         }
     }
 
-    /// The loss of a batch `[1]`, and [`METRICS`] of it.
+    /// The loss of a batch `[1]`, and [`METRICS`] of it but for the gradient's.
     fn loss(&self, law: &Categorical, batch: &PairBatch) -> (Tensor<1>, [Tensor<1>; 7]) {
         let policy = batch.log_probs(law);
         let reference =
@@ -260,34 +261,36 @@ impl<M: Policy<Obs = Tokens, Dist = Categorical>> Update<M> for Dpo {
         let learning_rate = self.config.optimizer.learning_rate.at(progress);
         let parts = self.config.accumulate;
         let pairs: Vec<usize> = (0..batch.pairs()).collect();
-        let mut scalars = Scalars::new(METRICS);
+        let mut saw = Vec::with_capacity(parts);
         let mut total: Option<Tensor<1>> = None;
         for part in pairs.chunks_exact(batch.pairs() / parts) {
             let part = if parts == 1 { batch.clone() } else { batch.select(part) };
-            let mut saw = None;
             let grad = model.gradient(&part.tokens, rng, |law| {
                 let (loss, seen) = self.loss(&law, &part);
-                saw = Some(seen);
+                saw.push(seen);
                 loss / parts as f64
             });
-            scalars.push(saw.expect("the loss was asked for"));
             total = Some(match total {
                 None => grad,
                 Some(sum) => sum + grad,
             });
         }
         let grad = total.expect("a step has at least one part");
-        let (grad, norm) = match self.config.max_grad_norm {
-            Some(max) => clip_grad_norm(grad, max),
-            None => (grad.clone(), grad.square().sum().sqrt()),
-        };
-        let [loss, reward_chosen, reward_rejected, accuracy, ties, log_prob_chosen, log_prob_rejected] =
-            scalars.means(self.updates + 1, parts)?;
-        let grad_norm = norm.into_scalar::<f64>();
-        if !grad_norm.is_finite() {
-            let (what, update) = ("losses/grad_norm", self.updates + 1);
-            return Err(UpdateError::NonFinite { what, value: grad_norm, update, epoch: 1 });
+        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
+        let mut scalars = Scalars::new(METRICS);
+        for [loss, better, worse, right, equal, chosen, rejected] in saw {
+            scalars.push([loss, better, worse, right, equal, chosen, rejected, norm.clone()]);
         }
+        let [
+            loss,
+            reward_chosen,
+            reward_rejected,
+            accuracy,
+            ties,
+            log_prob_chosen,
+            log_prob_rejected,
+            grad_norm,
+        ] = scalars.means(self.updates + 1, parts)?;
         let theta = self.adam.step(flatten(&model), grad, learning_rate);
         let model = unflatten(model, &theta);
         self.updates += 1;
@@ -308,8 +311,7 @@ impl<M: Policy<Obs = Tokens, Dist = Categorical>> Update<M> for Dpo {
 
 impl Persist for Dpo {
     fn save(&self, tensors: &mut BTreeMap<String, Vec<f32>>) -> serde_json::Value {
-        self.adam.save(tensors);
-        serde_json::to_value((self.updates, self.adam.steps)).expect("numbers become JSON")
+        self.adam.save_after(self.updates, tensors)
     }
 
     fn load(
@@ -319,9 +321,7 @@ impl Persist for Dpo {
         parameters: usize,
         device: &Device,
     ) -> Result<(), PersistError> {
-        let saved = serde_json::from_value(state.clone()).map_err(|e| PersistError::State(e.to_string()))?;
-        let adam_steps;
-        (self.updates, adam_steps) = saved;
-        self.adam.load(adam_steps, tensors, parameters, device)
+        self.updates = self.adam.load_after(state, tensors, parameters, device)?;
+        Ok(())
     }
 }

@@ -28,6 +28,7 @@ pub mod rloo;
 pub mod rollout;
 pub mod run;
 mod scalars;
+mod score_function;
 pub mod streams;
 pub mod trpo;
 pub mod update;

@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::{Categorical, Distribution};
 use rl_core::{diagnostics, kl, surrogate};
-use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
+use rl_models::flat_params::{flatten, limit_grad_norm, unflatten};
 use rl_models::{Policy, Rows, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -136,10 +136,7 @@ impl PolicySteps {
                     ]);
                     value
                 });
-                let (grad, norm) = match self.config.max_grad_norm {
-                    Some(max) => clip_grad_norm(grad, max),
-                    None => (grad.clone(), grad.square().sum().sqrt()),
-                };
+                let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
                 let [value, entropy, approx_kl, clipped] = saw.expect("the loss was asked for");
                 scalars.push([value, entropy, approx_kl, clipped, norm]);
                 theta = self.adam.step(theta, grad, learning_rate);
@@ -156,8 +153,7 @@ impl PolicySteps {
 
     /// Adds the optimiser's tensors to a checkpoint, and returns the other state.
     pub fn save(&self, tensors: &mut BTreeMap<String, Vec<f32>>) -> serde_json::Value {
-        self.adam.save(tensors);
-        serde_json::to_value((self.updates, self.adam.steps)).expect("numbers become JSON")
+        self.adam.save_after(self.updates, tensors)
     }
 
     /// Takes both back.
@@ -171,9 +167,7 @@ impl PolicySteps {
         parameters: usize,
         device: &Device,
     ) -> Result<(), PersistError> {
-        let (updates, steps) =
-            serde_json::from_value(state.clone()).map_err(|e| PersistError::State(e.to_string()))?;
-        self.updates = updates;
-        self.adam.load(steps, tensors, parameters, device)
+        self.updates = self.adam.load_after(state, tensors, parameters, device)?;
+        Ok(())
     }
 }

@@ -26,7 +26,7 @@ use rl_core::dist::Distribution;
 use rl_core::kl_control::KlController;
 use rl_core::schedule::Schedule;
 use rl_core::{diagnostics, kl, surrogate, value_loss};
-use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
+use rl_models::flat_params::{flatten, limit_grad_norm, unflatten};
 use rl_models::{ActorCritic, Rows};
 use serde::{Deserialize, Serialize};
 
@@ -285,10 +285,7 @@ impl Ppo {
                 loss * self.config.value_coef
             },
         );
-        let (grad, norm) = match self.config.max_grad_norm {
-            Some(max) => clip_grad_norm(grad, max),
-            None => (grad.clone(), grad.square().sum().sqrt()),
-        };
+        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
         let [policy_loss, entropy, k1, k3, clipped] = policy_saw.expect("the policy's loss was asked for");
         let value_loss = value_saw.expect("the value's loss was asked for");
         (grad, [policy_loss, entropy, k1, k3, clipped, value_loss, norm])

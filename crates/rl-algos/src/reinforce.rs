@@ -18,9 +18,9 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::Distribution;
 use rl_core::schedule::Schedule;
-use rl_core::{diagnostics, kl, surrogate, value_loss};
+use rl_core::{diagnostics, kl};
 use rl_models::ActorCritic;
-use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
+use rl_models::flat_params::{flatten, limit_grad_norm, unflatten};
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{Adam, AdamConfig};
@@ -28,6 +28,7 @@ use crate::collect_episodes::Credit;
 use crate::error::{AlgoError, UpdateError, require};
 use crate::rollout::{AdvantageNorm, Rollout};
 use crate::scalars::Scalars;
+use crate::score_function;
 use crate::update::{Persist, PersistError, Report, Update, numbers};
 
 /// What is subtracted from the return.
@@ -208,35 +209,13 @@ impl<M: ActorCritic + Module> Update<M> for Reinforce {
         if self.config.advantage_norm != AdvantageNorm::Off {
             batch = batch.standardised();
         }
-        let (mut policy_saw, mut value_saw) = (None, None);
-        let grad = model.gradient(
-            &batch.obs,
-            rng,
-            |law| {
-                let objective =
-                    surrogate::score_function(law.log_prob(&batch.actions), batch.advantage.clone());
-                let policy_loss = batch.mean(objective).neg();
-                let entropy =
-                    batch.mean(if entropy_coef == 0.0 { law.constant() } else { law.clone() }.entropy());
-                policy_saw = Some([policy_loss.clone().inner(), entropy.clone().inner()]);
-                if entropy_coef == 0.0 { policy_loss } else { policy_loss - entropy * entropy_coef }
-            },
-            |value| {
-                let loss = batch.mean(value_loss::squared(value, batch.value_target.clone()));
-                value_saw = Some(loss.clone().inner());
-                loss * value_coef.unwrap_or(0.0)
-            },
-        );
-        let (grad, norm) = match self.config.max_grad_norm {
-            Some(max) => clip_grad_norm(grad, max),
-            None => (grad.clone(), grad.square().sum().sqrt()),
-        };
+        let (grad, seen) =
+            score_function::gradient(&model, &batch, entropy_coef, value_coef.unwrap_or(0.0), rng);
+        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
         let theta = self.adam.step(flatten(&model), grad, learning_rate);
         let model = unflatten(model, &theta);
 
         let log_ratio = model.policy(&rollout.obs).log_prob(&rollout.actions) - rollout.log_prob_old.clone();
-        let [policy_loss, entropy] = policy_saw.expect("the policy's loss was asked for");
-        let value_loss = value_saw.expect("the value's loss was asked for");
         let mut scalars = Scalars::new([
             "losses/policy_loss",
             "losses/entropy",
@@ -244,7 +223,8 @@ impl<M: ActorCritic + Module> Update<M> for Reinforce {
             "losses/grad_norm",
             "losses/approx_kl",
         ]);
-        scalars.push([policy_loss, entropy, value_loss, norm, rollout.mean(kl::k3(log_ratio))]);
+        let approx_kl = rollout.mean(kl::k3(log_ratio));
+        scalars.push([seen.policy_loss, seen.entropy, seen.value_loss, norm, approx_kl]);
         let [policy_loss, entropy, value_loss, grad_norm, approx_kl] = scalars.means(self.updates + 1, 1)?;
         self.updates += 1;
         self.steps += rollout.decisions() as u64;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rl_core::preference::{self, accuracy, tie_fraction};
-use rl_models::flat_params::{clip_grad_norm, flatten, unflatten};
+use rl_models::flat_params::{flatten, limit_grad_norm, unflatten};
 use rl_models::lm::RewardModel;
 use serde::{Deserialize, Serialize};
 
@@ -154,10 +154,7 @@ impl Update<RewardModel> for RewardModelling {
             saw = Some((loss.clone().inner(), seen));
             loss
         });
-        let (grad, norm) = match self.config.max_grad_norm {
-            Some(max) => clip_grad_norm(grad, max),
-            None => (grad.clone(), grad.square().sum().sqrt()),
-        };
+        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
         let (loss, seen) = saw.expect("the loss was asked for");
         let (chosen, rejected) = (seen.chosen, seen.rejected);
         let mut scalars = Scalars::new(METRICS);
@@ -183,8 +180,7 @@ impl Update<RewardModel> for RewardModelling {
 
 impl Persist for RewardModelling {
     fn save(&self, tensors: &mut BTreeMap<String, Vec<f32>>) -> serde_json::Value {
-        self.adam.save(tensors);
-        serde_json::to_value((self.updates, self.adam.steps)).expect("numbers become JSON")
+        self.adam.save_after(self.updates, tensors)
     }
 
     fn load(
@@ -194,9 +190,7 @@ impl Persist for RewardModelling {
         parameters: usize,
         device: &Device,
     ) -> Result<(), PersistError> {
-        let saved = serde_json::from_value(state.clone()).map_err(|e| PersistError::State(e.to_string()))?;
-        let adam_steps;
-        (self.updates, adam_steps) = saved;
-        self.adam.load(adam_steps, tensors, parameters, device)
+        self.updates = self.adam.load_after(state, tensors, parameters, device)?;
+        Ok(())
     }
 }

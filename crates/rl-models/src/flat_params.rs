@@ -105,3 +105,14 @@ pub fn clip_grad_norm(grad: Tensor<1>, max_norm: f64) -> (Tensor<1>, Tensor<1>) 
     let scale = (norm.clone() + 1e-6).recip().mul_scalar(max_norm).clamp_max(1.0);
     (grad * scale, norm)
 }
+
+/// [`clip_grad_norm`] where there is a limit; without one `g` itself, and its norm.
+///
+/// # Shapes
+/// `grad: [P]` → (`[P]`, `[1]`)
+pub fn limit_grad_norm(grad: Tensor<1>, max_norm: Option<f64>) -> (Tensor<1>, Tensor<1>) {
+    match max_norm {
+        Some(max_norm) => clip_grad_norm(grad, max_norm),
+        None => (grad.clone(), grad.square().sum().sqrt()),
+    }
+}
