@@ -15,6 +15,11 @@ pub fn actions(seed: u64) -> ChaCha8Rng {
     stream(seed, u64::MAX - 1)
 }
 
+/// Draws a reward model's comparisons and first weights.
+pub fn judge(seed: u64) -> ChaCha8Rng {
+    stream(seed, u64::MAX - 2)
+}
+
 fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);

@@ -3,8 +3,8 @@
 //! No registry and no `dyn Algorithm`: a [`Job`] is a generic function, and [`assemble`] calls it
 //! with the types that task and algorithm ask for. A new algorithm is a new arm here.
 
+use anyhow::Result;
 use burn::tensor::Tensor;
-use rand_chacha::ChaCha8Rng;
 use rl_algos::collect_env::ActionOf;
 use rl_algos::{A2c, EnvCollector, Persist, Ppo, Reinforce, Rollout, Trpo, Update, streams};
 use rl_core::dist::Distribution;
@@ -13,26 +13,46 @@ use rl_models::{ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, Mlp
 
 use crate::config::{AlgoConfig, Layout, RunConfig};
 use crate::device::ChosenDevice;
+use crate::drive::Session;
+use crate::env_session::EnvSession;
+use crate::learner::Learner;
+use crate::rlhf;
 use crate::world::{AnyEnv, World};
 
-/// What a run is made of, before its first update.
-pub struct Parts<E: Env, M, U> {
-    /// Policy and value.
-    pub model: M,
-    /// What learns.
-    pub algorithm: U,
-    /// What samples.
-    pub collector: EnvCollector<E>,
-    /// Draws actions, minibatches and dropout masks.
-    pub rng: ChaCha8Rng,
-    /// Makes one more environment.
-    pub make_env: fn() -> E,
-    /// Where tensors live.
-    pub device: ChosenDevice,
+/// Something to do with a run, whatever kind of run it is.
+pub trait Job {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn run<S: Session>(self, session: S) -> Self::Output;
 }
 
-/// Something to do with a run, whatever its types are.
-pub trait Job {
+/// Calls `job` with what `config` asks for.
+///
+/// # Errors
+/// If the run cannot be put together.
+pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Result<J::Output> {
+    match config.task.kind.world() {
+        World::Tokens => rlhf::assemble(config, device, job),
+        World::Discrete(_) | World::Continuous(_) => {
+            Ok(assemble_in_environments(config, device, InEnvironments { config, job }))
+        }
+    }
+}
+
+/// What a run in environments is made of, before its first update.
+pub struct Parts<E: Env, M, U> {
+    /// Policy and value, and what teaches them.
+    pub learner: Learner<M, U>,
+    /// What samples.
+    pub collector: EnvCollector<E>,
+    /// Makes one more environment.
+    pub make_env: fn() -> E,
+}
+
+/// Something to do with the parts of a run in environments.
+pub trait EnvJob {
     /// What comes of it.
     type Output;
 
@@ -45,8 +65,31 @@ pub trait Job {
         U: Update<M, Data = Rollout<Tensor<2>, M::Dist>> + Persist;
 }
 
-/// Calls `job` with what `config` asks for.
-pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> J::Output {
+/// A job that needs no parts gets them as a session.
+struct InEnvironments<'a, J> {
+    config: &'a RunConfig,
+    job: J,
+}
+
+impl<J: Job> EnvJob for InEnvironments<'_, J> {
+    type Output = J::Output;
+
+    fn run<E, M, U>(self, parts: Parts<E, M, U>) -> J::Output
+    where
+        E: Env,
+        M: ActorCritic<Obs = Tensor<2>>,
+        <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
+        U: Update<M, Data = Rollout<Tensor<2>, M::Dist>> + Persist,
+    {
+        self.job.run(EnvSession::new(parts, self.config.eval.clone()))
+    }
+}
+
+/// Calls `job` with the parts that `config` asks for.
+///
+/// # Panics
+/// If `config` is of no run in environments.
+pub fn assemble_in_environments<J: EnvJob>(config: &RunConfig, device: ChosenDevice, job: J) -> J::Output {
     match config.task.kind.world() {
         World::Discrete(make) => {
             let head = CategoricalHead::new(make().action_space().width());
@@ -75,7 +118,7 @@ fn with_head<J, A, H>(
     job: J,
 ) -> J::Output
 where
-    J: Job,
+    J: EnvJob,
     A: ?Sized + 'static,
     H: Head,
     <H::Dist as Distribution>::Elem: ActionOf<A>,
@@ -121,7 +164,7 @@ fn with_algorithm<J, A, H, U>(
     job: J,
 ) -> J::Output
 where
-    J: Job,
+    J: EnvJob,
     A: ?Sized + 'static,
     H: Head,
     <H::Dist as Distribution>::Elem: ActionOf<A>,
@@ -136,7 +179,8 @@ where
             let (mut weights, rng) = (streams::weights(config.seed), streams::actions(config.seed));
             let model = Shared::new(&shape, make_env().obs_dim(), head, &mut weights, &device.device);
             let collector = normalised(config, collector);
-            job.run(Parts { model, algorithm, collector, rng, make_env, device })
+            let learner = Learner::new(model, algorithm, rng, device);
+            job.run(Parts { learner, collector, make_env })
         }
     }
 }
@@ -152,7 +196,7 @@ fn with_separate<J, A, H, U>(
     job: J,
 ) -> J::Output
 where
-    J: Job,
+    J: EnvJob,
     A: ?Sized + 'static,
     H: Head,
     <H::Dist as Distribution>::Elem: ActionOf<A>,
@@ -163,7 +207,8 @@ where
     let policy = MlpPolicy::new(&shape, obs_dim, head, &mut weights, &device.device);
     let value = MlpValue::new(&shape, obs_dim, &mut weights, &device.device);
     let collector = normalised(config, collector);
-    job.run(Parts { model: Separate { policy, value }, algorithm, collector, rng, make_env, device })
+    let learner = Learner::new(Separate { policy, value }, algorithm, rng, device);
+    job.run(Parts { learner, collector, make_env })
 }
 
 /// The collector with the normalisers that `config` asks for.

@@ -16,11 +16,12 @@ use rl_envs::{Env, VecEnv};
 use rl_models::ActorCritic;
 use serde::Serialize;
 
-use crate::assemble::{Job, Parts, assemble};
+use crate::assemble::{EnvJob, Parts, assemble_in_environments};
 use crate::cli::BenchArgs;
 use crate::config::{RunConfig, shipped};
+use crate::env_session::EnvSession;
+use crate::learner::Learner;
 use crate::progress::grouped;
-use crate::session::Session;
 use crate::{Outcome, device, process};
 
 /// Measures a config.
@@ -38,7 +39,11 @@ pub fn bench(args: &BenchArgs) -> Result<Outcome> {
         source.name
     );
     let device = device::choose(&config.device)?;
-    assemble(&config, device, Bench { config: &config, name: source.name, seconds: args.seconds.max(0.1) })
+    assemble_in_environments(
+        &config,
+        device,
+        Bench { config: &config, name: source.name, seconds: args.seconds.max(0.1) },
+    )
 }
 
 struct Bench<'a> {
@@ -61,7 +66,7 @@ struct Figures {
     peak_rss_mb: Option<f64>,
 }
 
-impl Job for Bench<'_> {
+impl EnvJob for Bench<'_> {
     type Output = Result<Outcome>;
 
     fn run<E, M, U>(self, parts: Parts<E, M, U>) -> Result<Outcome>
@@ -75,14 +80,15 @@ impl Job for Bench<'_> {
         let rows = envs * steps;
         let share = self.seconds / 4.0;
 
-        let mut session = Some(Session::new(parts).advance()?.0); // caches are warm, buffers are there
+        let session = EnvSession::new(parts, self.config.eval.clone());
+        let mut session = Some(session.rollout_and_update()?.0); // caches are warm, buffers are there
         let loop_us = per_step(self.seconds, rows, || {
-            let (next, _) = session.take().context("an update went bad")?.advance()?;
+            let (next, _) = session.take().context("an update went bad")?.rollout_and_update()?;
             session = Some(next);
             Ok(())
         })?;
-        let Session { parts, .. } = session.context("an update went bad")?;
-        let Parts { mut model, mut algorithm, mut collector, mut rng, make_env, device } = parts;
+        let EnvSession { learner, mut collector, make_env, .. } = session.context("an update went bad")?;
+        let Learner { mut model, mut algorithm, mut rng, device, .. } = learner;
 
         let mut alone = VecEnv::new((0..envs).map(|_| make_env()).collect::<Vec<E>>(), self.config.seed);
         let obs_dim = alone.obs_dim();

@@ -166,6 +166,13 @@ pub struct EvalConfig {
     pub seed: u64,
 }
 
+impl EvalConfig {
+    /// Whether an evaluation lies in `(before, after]`.
+    pub fn is_due(&self, before: u64, after: u64) -> bool {
+        self.every_steps > 0 && after / self.every_steps > before / self.every_steps
+    }
+}
+
 impl Default for EvalConfig {
     fn default() -> Self {
         Self { every_steps: 0, episodes: 20, seed: 1_000_000 }

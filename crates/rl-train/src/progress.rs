@@ -33,15 +33,15 @@ impl Progress {
         Self { bar, total, first, told, started: Instant::now() }
     }
 
-    /// Tells what `row` and the mean return of the last episodes say.
-    pub fn show(&self, row: &Row, episodic_return: Option<f64>) {
+    /// Tells what `row` says, after the number that matters most.
+    pub fn show(&self, row: &Row, headline: Option<(&str, f64)>) {
         let twentieths = 20 * row.step.min(self.total) / self.total.max(1);
         if self.bar.is_none() && self.told.replace(twentieths) == twentieths {
             return;
         }
         let seconds = self.started.elapsed().as_secs_f64().max(1e-9);
         let rate = (row.step - self.first) as f64 / seconds;
-        let text = message(row, episodic_return, rate);
+        let text = message(row, headline, rate);
         match &self.bar {
             Some(bar) => {
                 bar.set_message(text);
@@ -62,7 +62,7 @@ impl Progress {
     }
 }
 
-fn message(row: &Row, episodic_return: Option<f64>, rate: f64) -> String {
+fn message(row: &Row, headline: Option<(&str, f64)>, rate: f64) -> String {
     let mut text = format!("step {}", grouped(row.step));
     let mut add = |name: &str, value: Option<f64>, digits: usize| {
         if let Some(value) = value {
@@ -72,7 +72,9 @@ fn message(row: &Row, episodic_return: Option<f64>, rate: f64) -> String {
                 &if small { format!("  {name} {value:.1e}") } else { format!("  {name} {value:.digits$}") };
         }
     };
-    add("return", episodic_return, 1);
+    if let Some((name, value)) = headline {
+        add(name, Some(value), if value.abs() < 10.0 { 3 } else { 1 });
+    }
     add("KL", row.get("losses/kl").or(row.get("losses/approx_kl")), 4);
     add("entropy", row.get("losses/entropy"), 2);
     add("clip", row.get("losses/clipfrac"), 2);

@@ -1,18 +1,16 @@
 //! RLHF runs: a language model in a token world, where every claim can be computed.
 //!
-//! The same run folder, metrics and checkpoints as other runs, another loop: responses instead of environment steps,
-//! guards after every rollout, and exact numbers where the others evaluate.
+//! Responses instead of environment steps, guards after every rollout, and exact numbers where others evaluate.
 
 pub mod config;
 pub mod session;
-pub mod train;
 
 use std::sync::Arc;
 
+use anyhow::Context;
+use burn::module::Module;
 use burn::tensor::Device;
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use rl_algos::{Grpo, LmCollector, Persist, Responses, RlhfPpo, Rloo, Update};
+use rl_algos::{Grpo, LmCollector, Persist, Responses, RlhfPpo, Rloo, Update, streams};
 use rl_core::dist::Categorical;
 use rl_envs::TokenWorld;
 use rl_models::{
@@ -20,14 +18,12 @@ use rl_models::{
     Tokens,
 };
 
+use crate::assemble::Job;
 use crate::config::{AlgoConfig, RunConfig};
 use crate::device::ChosenDevice;
+use crate::learner::Learner;
 use config::TokenWorldConfig;
-
-/// The run's generators are streams of its seed, as in [`crate::assemble`].
-const ACTIONS_STREAM: u64 = u64::MAX - 1;
-/// Draws the proxy's comparisons and first weights.
-const PROXY_STREAM: u64 = u64::MAX - 2;
+use session::RlhfSession;
 
 /// A world, what is optimised in it, and where the policy starts.
 #[derive(Clone)]
@@ -44,7 +40,7 @@ impl TokenTask {
     /// The task of a config.
     pub fn new(config: &TokenWorldConfig, seed: u64, device: &Device) -> anyhow::Result<Self> {
         let world = config.world.enumerate();
-        let reward = config.reward.scores(&world, config.pairs, &mut stream(seed, PROXY_STREAM))?;
+        let reward = config.reward.scores(&world, config.pairs, &mut streams::judge(seed))?;
         let (v, l) = (world.vocabulary(), world.length());
         let contexts = config.policy.contexts(v, l);
         Ok(Self { world: Arc::new(world), reward: reward.into(), contexts, device: device.clone() })
@@ -75,107 +71,86 @@ impl TokenTask {
 
 /// What an RLHF run is made of, before its first update.
 pub struct RlhfParts<M, U> {
-    /// The policy, with or without a critic.
-    pub model: M,
-    /// Its laws.
+    /// The policy, with or without a critic, and what teaches it.
+    pub learner: Learner<M, U>,
+    /// The policy's laws.
     pub laws: fn(&M, &Tokens) -> Categorical,
     /// Its table.
     pub table: fn(&M) -> &TablePolicy,
     /// π_ref, at the run's temperature.
     pub reference: Tempered<TablePolicy>,
-    /// What learns.
-    pub algorithm: U,
     /// What samples.
     pub collector: LmCollector,
     /// What it is about.
     pub task: TokenTask,
-    /// Draws sentences and minibatches.
-    pub rng: ChaCha8Rng,
-    /// Where tensors live.
-    pub device: ChosenDevice,
 }
 
-/// Something to do with an RLHF run, whatever its types are.
-pub trait RlhfJob {
-    /// What comes of it.
-    type Output;
-
-    /// Does it.
-    fn run<M, U>(self, parts: RlhfParts<M, U>) -> Self::Output
-    where
-        M: Sampler + burn::module::Module,
-        U: Update<M, Data = Responses> + Persist;
-}
-
-/// Calls `job` with what `config` asks for; `None` if it is no RLHF run.
+/// Calls `job` with what `config` asks for.
 ///
 /// # Errors
 /// If the reward model learns nothing from its comparisons.
-pub fn assemble<J: RlhfJob>(
-    config: &RunConfig,
-    device: ChosenDevice,
-    job: J,
-) -> anyhow::Result<Option<J::Output>> {
-    let Some(world) = &config.token_world else { return Ok(None) };
-    let Some(rollout) = config.algo.rlhf_rollout() else { return Ok(None) };
-    let task = TokenTask::new(world, config.seed, &device.device)?;
-    let how = Sampling { temperature: 1.0, max_tokens: task.world.length(), stop: vec![] };
+pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> anyhow::Result<J::Output> {
+    let rollout =
+        config.algo.rlhf_rollout().context("responses are learnt by `rlhf_ppo`, `rloo` or `grpo`")?;
+    let world = config.token_world.clone().unwrap_or_default();
+    let task = TokenTask::new(&world, config.seed, &device.device)?;
+    let max_tokens = task.world.length();
+    let how = Sampling { temperature: 1.0, max_tokens, stop: vec![] };
     let collector = LmCollector::new(rollout.clone(), vec![vec![]], how, 0, &device.device);
     let reference = Tempered::new(task.reference(), rollout.temperature);
-    let (updates, rng) = (config.updates(), stream(config.seed, ACTIONS_STREAM));
-    let max_tokens = task.world.length();
-    let alone: Parts<Tempered<TablePolicy>> = Parts {
-        model: reference.clone(),
-        laws: |model, tokens| Policy::policy(model, tokens),
-        table: |model| &model.model,
-    };
+    let seat = Seat { config, reference, collector, task, device };
+    let table: Look<Tempered<TablePolicy>> =
+        Look { laws: |model, tokens| Policy::policy(model, tokens), table: |model| &model.model };
+    let updates = config.updates();
     Ok(match &config.algo {
-        AlgoConfig::RlhfPpo(ppo) => {
-            let value = TableValue::new(task.contexts, &device.device);
-            let parts: Parts<Tempered<Separate<TablePolicy, TableValue>>> = Parts {
-                model: Tempered::new(Separate { policy: task.reference(), value }, rollout.temperature),
-                laws: |model, tokens| ActorCritic::policy(model, tokens),
-                table: |model| &model.model.policy,
-            };
-            let algorithm = RlhfPpo::new(ppo, updates);
-            Some(job.run(parts.with(reference, algorithm, collector, task, rng, device)))
-        }
         AlgoConfig::Rloo(rloo) => {
-            let algorithm = Rloo::new(rloo, updates);
-            Some(job.run(alone.with(reference, algorithm, collector, task, rng, device)))
+            let model = seat.reference.clone();
+            seat.run(model, table, Rloo::new(rloo, updates), job)
         }
         AlgoConfig::Grpo(grpo) => {
-            let algorithm = Grpo::new(grpo, max_tokens, updates);
-            Some(job.run(alone.with(reference, algorithm, collector, task, rng, device)))
+            let model = seat.reference.clone();
+            seat.run(model, table, Grpo::new(grpo, max_tokens, updates), job)
         }
-        _ => None,
+        AlgoConfig::RlhfPpo(ppo) => {
+            let value = TableValue::new(seat.task.contexts, &seat.device.device);
+            let policy = seat.task.reference();
+            let model = Tempered::new(Separate { policy, value }, rollout.temperature);
+            let look = Look {
+                laws: |model: &Tempered<Separate<_, _>>, tokens: &Tokens| ActorCritic::policy(model, tokens),
+                table: |model| &model.model.policy,
+            };
+            seat.run(model, look, RlhfPpo::new(ppo, updates), job)
+        }
+        _ => unreachable!("only RLHF algorithms say how they sample"),
     })
 }
 
-/// A model and how to look into it.
-struct Parts<M> {
-    model: M,
+/// How to look into a model.
+struct Look<M> {
     laws: fn(&M, &Tokens) -> Categorical,
     table: fn(&M) -> &TablePolicy,
 }
 
-impl<M> Parts<M> {
-    fn with<U>(
-        self,
-        reference: Tempered<TablePolicy>,
-        algorithm: U,
-        collector: LmCollector,
-        task: TokenTask,
-        rng: ChaCha8Rng,
-        device: ChosenDevice,
-    ) -> RlhfParts<M, U> {
-        let Self { model, laws, table } = self;
-        RlhfParts { model, laws, table, reference, algorithm, collector, task, rng, device }
-    }
+/// What a run has before its model and its algorithm.
+struct Seat<'a> {
+    config: &'a RunConfig,
+    reference: Tempered<TablePolicy>,
+    collector: LmCollector,
+    task: TokenTask,
+    device: ChosenDevice,
 }
 
-fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(stream);
-    rng
+impl Seat<'_> {
+    fn run<J, M, U>(self, model: M, look: Look<M>, algorithm: U, job: J) -> J::Output
+    where
+        J: Job,
+        M: Sampler + Module,
+        U: Update<M, Data = Responses> + Persist,
+    {
+        let Self { config, reference, collector, task, device } = self;
+        let Look { laws, table } = look;
+        let learner = Learner::new(model, algorithm, streams::actions(config.seed), device);
+        let parts = RlhfParts { learner, laws, table, reference, collector, task };
+        job.run(RlhfSession::new(parts, config.guards()))
+    }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rl_algos::checkpoint::Checkpoint;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::config::RunConfig;
 use crate::config::error::ConfigError;
@@ -28,15 +28,15 @@ pub struct RunFolder {
 }
 
 /// What `summary.json` says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Mean undiscounted return of the final greedy evaluation.
-    pub eval_return_mean: f64,
-    /// Its standard deviation over episodes.
-    pub eval_return_std: f64,
-    /// Episodes evaluated.
-    pub eval_episodes: usize,
-    /// Environment steps trained.
+    /// What the final evaluation found.
+    #[serde(flatten)]
+    pub findings: serde_json::Value,
+    /// The guard that ended the run, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<&'static str>,
+    /// Steps trained: environment steps, responses, or rows of a dataset.
     pub steps: u64,
     /// Updates made.
     pub updates: u64,
@@ -46,7 +46,7 @@ pub struct Summary {
     pub wall_s: f64,
     /// CPU seconds of training.
     pub cpu_s: Option<f64>,
-    /// Environment steps per second of training.
+    /// Steps per second of training.
     pub steps_per_s: f64,
     /// The most memory the process has had, MB.
     pub peak_rss_mb: Option<f64>,

@@ -183,7 +183,7 @@ fn a_damaged_checkpoint_is_named_and_not_skipped() {
     let metrics = place.bytes("run/metrics.jsonl");
     place.succeeds("train --resume run");
     assert_eq!(metrics, place.bytes("run/metrics.jsonl"));
-    assert_eq!(Checkpoint::load(&last).unwrap().state["update"], 20);
+    assert_eq!(Checkpoint::load(&last).unwrap().state["session"]["learner"]["update"], 20);
 }
 
 #[test]
@@ -208,7 +208,10 @@ fn a_checkpoint_of_another_run_is_refused_with_the_reason() {
     );
     refused(&|c| drop(c.tensors.remove("adam.v")), "`adam.v` is missing");
     refused(&|c| c.tensors.get_mut("model").unwrap().truncate(5), "tensor `model` has");
-    refused(&|c| drop(c.state.as_object_mut().unwrap().remove("rng")), "missing field `rng`");
+    refused(
+        &|c| drop(c.state["session"]["learner"].as_object_mut().unwrap().remove("rng")),
+        "missing field `rng`",
+    );
     good.save(&last).unwrap();
 
     let config = String::from_utf8(place.bytes("run/config.toml")).unwrap();

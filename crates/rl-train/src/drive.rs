@@ -1,0 +1,254 @@
+//! The one loop of every run: advance, measure, write, save, and stop when told to.
+//!
+//! A [`Session`] says what one kind of run does between two updates; the loop knows nothing of environments, responses
+//! or datasets. Whatever the clock says stays out of metrics and checkpoints.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use rl_algos::Report;
+use rl_algos::checkpoint::Checkpoint;
+use rl_algos::guard::{Alarm, OnAlarm, Symptom};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::assemble::Job;
+use crate::config::RunConfig;
+use crate::learner::Tensors;
+use crate::metrics::Row;
+use crate::progress::{Progress, grouped};
+use crate::recorder::{Recorder, restore};
+use crate::run_folder::{RunFolder, Summary};
+use crate::{Outcome, interrupt};
+
+/// A run between two updates.
+pub trait Session: Sized {
+    /// What its evaluation finds.
+    type Findings: Findings;
+
+    /// What its steps are called.
+    const STEPS: &'static str = "steps";
+
+    /// Updates made.
+    fn update(&self) -> u64;
+
+    /// Steps made.
+    fn step(&self) -> u64;
+
+    /// Before the first update, of a new run and of one that goes on: whatever is checked or prepared once.
+    ///
+    /// # Errors
+    /// If the run cannot work.
+    fn start(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// New data, one update, and their metrics.
+    ///
+    /// # Errors
+    /// If a number is not finite; the model is gone with it.
+    fn advance(self) -> Result<(Self, Advanced)>;
+
+    /// What the model has come to. Nothing of the run moves.
+    ///
+    /// # Errors
+    /// If it cannot be measured.
+    fn evaluate(&self) -> Result<Self::Findings>;
+
+    /// Adds its tensors to a checkpoint's, and returns the rest.
+    ///
+    /// # Errors
+    /// If its state does not become JSON.
+    fn save(&self, tensors: &mut Tensors) -> Result<Value>;
+
+    /// The run that [`save`](Self::save) saw.
+    ///
+    /// # Errors
+    /// If a piece is missing or does not fit.
+    fn load(self, state: Value, tensors: &Tensors) -> Result<Self>;
+
+    /// The number that the progress line begins with.
+    fn headline(&self, row: &Row) -> Option<(&'static str, f64)>;
+
+    /// What an alarm leads to.
+    fn on_alarm(&self) -> OnAlarm {
+        OnAlarm::Warn
+    }
+
+    /// Whether no alarm is standing.
+    fn healthy(&self) -> bool {
+        true
+    }
+
+    /// The weights of a healthy checkpoint under a dearer β, and what was done, in words; time goes on.
+    ///
+    /// # Errors
+    /// If a piece is missing, or this kind of run has nothing to make dearer.
+    fn roll_back(self, _state: Value, _tensors: &Tensors) -> Result<(Self, String)> {
+        bail!("this kind of run has no rollback")
+    }
+
+    /// After the last update: whatever else the run leaves in its folder.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn finish(&self, _folder: &RunFolder) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What an evaluation finds: metrics of its row, fields of `summary.json`, and words.
+pub trait Findings: Report + Serialize {
+    /// In a few lines.
+    fn brief(&self) -> String;
+
+    /// With every number.
+    fn whole(&self) -> String {
+        self.brief()
+    }
+}
+
+/// One update, measured.
+pub struct Advanced {
+    /// Its metrics.
+    pub row: Row,
+    /// What the guards say.
+    pub alarms: Vec<Alarm>,
+}
+
+/// A run to be made, or to be gone on with.
+pub struct Drive<'a> {
+    /// Where it is written.
+    pub folder: RunFolder,
+    /// Its settings.
+    pub config: &'a RunConfig,
+    /// The text of `config.toml`.
+    pub text: String,
+    /// Where it goes on.
+    pub from: Option<(Checkpoint, PathBuf)>,
+}
+
+impl Job for Drive<'_> {
+    type Output = Result<Outcome>;
+
+    fn run<S: Session>(self, mut session: S) -> Result<Outcome> {
+        let Self { folder, config, text, from } = self;
+        let mut bytes = 0;
+        if let Some((checkpoint, path)) = &from {
+            (session, bytes) = restore(session, checkpoint, path, config.algo.name(), &text)?;
+            if config.is_over(session.step()) && folder.file("summary.json").is_file() {
+                say!("`{}` is finished: {} updates", folder.path.display(), session.update());
+                return Ok(Outcome::Done);
+            }
+        }
+        session.start()?;
+        let mut recorder = Recorder::open(&folder, config, &text, bytes, session.update())?;
+        let mut healthy = match from {
+            Some((checkpoint, _)) => checkpoint,
+            None => recorder.save(&session)?.0,
+        };
+        announce(&folder, config, &session);
+
+        let progress = Progress::new(config.total_steps, session.step());
+        let (mut findings, mut stopped_by) = (None, None);
+        while !config.is_over(session.step()) && stopped_by.is_none() {
+            let (started, before) = (Instant::now(), session.step());
+            let advanced;
+            (session, advanced) = session.advance().with_context(|| stopped(&folder))?;
+            let Advanced { mut row, alarms } = advanced;
+            let last = config.is_over(session.step());
+            findings = None;
+            if last || config.eval.is_due(before, session.step()) {
+                let found = session.evaluate()?;
+                found.each(&mut |name, value| row.push(name, value));
+                findings = Some(found);
+            }
+            recorder.write(&row, (session.step() - before) as f64 / started.elapsed().as_secs_f64())?;
+            progress.show(&row, session.headline(&row));
+
+            for alarm in &alarms {
+                say!("guard: {alarm}");
+            }
+            let fatal = alarms.iter().find(|alarm| alarm.symptom.is_final());
+            match (fatal, alarms.first(), session.on_alarm()) {
+                (Some(alarm), ..) | (None, Some(alarm), OnAlarm::Stop) => stopped_by = Some(alarm.symptom),
+                (None, Some(_), OnAlarm::Rollback) => {
+                    let done;
+                    (session, done) = recorder.roll_back(session, &healthy)?;
+                    say!("guard: back to the last healthy checkpoint, {done}");
+                    findings = None;
+                }
+                _ => {}
+            }
+            let interrupted = interrupt::requested() && !last;
+            let due = session.update().is_multiple_of(config.checkpoint.every_updates);
+            if interrupted || last || due || stopped_by.is_some() {
+                let (checkpoint, path) = recorder.save(&session)?;
+                if session.healthy() {
+                    healthy = checkpoint;
+                }
+                if interrupted {
+                    progress.finish();
+                    let (update, total) = (session.update(), config.updates());
+                    say!("interrupted after update {update} of {total}; saved {}", path.display());
+                    say!("go on with: rl-train train --resume {}", folder.path.display());
+                    return Ok(Outcome::Interrupted);
+                }
+            }
+        }
+        progress.finish();
+        let findings = findings.map_or_else(|| session.evaluate(), Ok)?;
+        session.finish(&folder)?;
+        finish(&folder, config, &session, &findings, stopped_by, &recorder)?;
+        Ok(Outcome::Done)
+    }
+}
+
+fn announce<S: Session>(folder: &RunFolder, config: &RunConfig, session: &S) {
+    let (algorithm, task, total) = (config.algo.name(), config.task.kind.name(), config.updates());
+    let steps = grouped(total * config.rollout());
+    say!(
+        "{algorithm} on {task}, seed {}, {steps} {} in {total} updates on {}",
+        config.seed,
+        S::STEPS,
+        config.device
+    );
+    if session.update() > 0 {
+        say!("goes on after update {}", session.update());
+    }
+    say!("run folder: {}", folder.path.display());
+}
+
+fn stopped(folder: &RunFolder) -> String {
+    let path = folder.path.display();
+    format!("the run stopped; its last checkpoint is in `{path}/checkpoint`")
+}
+
+fn finish<S: Session>(
+    folder: &RunFolder,
+    config: &RunConfig,
+    session: &S,
+    findings: &S::Findings,
+    stopped_by: Option<Symptom>,
+    recorder: &Recorder,
+) -> Result<()> {
+    let (steps, wall_s) = (session.step(), recorder.elapsed_s());
+    let summary = Summary {
+        findings: serde_json::to_value(findings).context("findings are plain data")?,
+        stopped_by: stopped_by.map(Symptom::name),
+        steps,
+        updates: session.update(),
+        seed: config.seed,
+        wall_s,
+        cpu_s: recorder.cpu_s(),
+        steps_per_s: steps as f64 / wall_s,
+        peak_rss_mb: crate::process::peak_rss_mb(),
+    };
+    folder.write("summary.json", &(serde_json::to_string_pretty(&summary)? + "\n"))?;
+    say!("{}", findings.brief());
+    let (unit, rate) = (S::STEPS, grouped(summary.steps_per_s as u64));
+    say!("{} {unit} in {wall_s:.1} s, {rate} {unit}/s", grouped(steps));
+    say!("evaluate again with: rl-train eval {}", folder.path.display());
+    Ok(())
+}
