@@ -1,5 +1,6 @@
 //! Laws: what must hold for every input, each named as the sentence it checks.
 
+mod bootstrap;
 mod conjugate_gradient;
 mod distributions;
 mod gradients;

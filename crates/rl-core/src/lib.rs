@@ -23,7 +23,7 @@
 //!
 //! *Host* functions take slices of `f32` or `f64` ([`real::Real`]) and follow one stream of time or one sequence:
 //! [`returns`], [`group`], [`token_reward`], [`whiten`], [`running`], [`kl_control`], [`schedule`],
-//! [`conjugate_gradient`], [`line_search`], [`natural_gradient`], [`tilt`].
+//! [`conjugate_gradient`], [`line_search`], [`natural_gradient`], [`tilt`], [`bootstrap`].
 //!
 //! *Tensor* functions take flat `[N]` decisions and are differentiable: [`dist`], [`token_log_prob`], [`kl`],
 //! [`surrogate`], [`value_loss`], [`masked`], [`preference`], [`grpo`], [`diagnostics`].
@@ -33,6 +33,7 @@
 //! A wrong shape is a bug in the calling code and panics; a wrong number from a user is a [`CoreError`] that names the
 //! key, the value and the cure.
 
+pub mod bootstrap;
 pub mod conjugate_gradient;
 pub mod diagnostics;
 pub mod dist;
