@@ -200,7 +200,8 @@ fn the_gradient_is_the_central_difference() {
     }
 }
 
-fn in_double(model: Transformer) -> Transformer {
+/// The same parameters as 64-bit floats.
+pub fn in_double<M: burn::module::Module>(model: M) -> M {
     struct Double;
     impl burn::module::ModuleMapper for Double {
         fn map_float<const D: usize>(

@@ -4,6 +4,7 @@
 //! `RL_GOLDEN_DIR` names another folder of vectors; `RL_DATA_DIR` holds the third-party models, whose tests say so when
 //! they are skipped.
 
+mod actor_critic;
 mod case;
 mod folder;
 mod forward;

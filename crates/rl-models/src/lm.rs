@@ -6,6 +6,7 @@
 //! | Qwen2 | RMS | rotary | SwiGLU | q, k, v |
 //! | GPT-2 | layer | learned | GELU (tanh) | all |
 
+pub mod actor_critic;
 pub mod cache;
 pub mod config;
 pub mod generate;
@@ -15,6 +16,7 @@ pub mod reward_model;
 pub mod score;
 pub mod transformer;
 
+pub use actor_critic::LmActorCritic;
 pub use cache::KvCache;
 pub use config::{Architecture, LmConfig, Positions};
 pub use generate::{Generated, Generation, generate};

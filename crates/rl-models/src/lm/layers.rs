@@ -166,14 +166,16 @@ impl Block {
         angles: Option<&Angles>,
         hidden: &Tensor<3, Bool>,
         cache: Option<&mut LayerCache>,
+        dropout: &mut Dropout,
     ) -> Tensor<3> {
-        let x = x.clone() + self.attend(self.attention_norm.forward(x), angles, hidden, cache);
+        let attended = self.attend(self.attention_norm.forward(x.clone()), angles, hidden, cache);
+        let x = x + dropout.apply(attended);
         let h = self.mlp_norm.forward(x.clone());
         let h = match &self.gate {
             Some(gate) => activation::silu(gate.forward(h.clone())) * self.up.forward(h),
             None => gelu_new(self.up.forward(h)),
         };
-        x + self.down.forward(h)
+        x + dropout.apply(self.down.forward(h))
     }
 
     /// `softmax(q·kᵀ/√d)·v`, each key head serving its group of query heads.   Vaswani et al. 2017, eq. 1
@@ -210,6 +212,35 @@ impl Block {
         let mixed =
             mixed.reshape([rows, self.heads, s, d]).swap_dims(1, 2).reshape([rows, s, self.heads * d]);
         self.o.forward(mixed)
+    }
+}
+
+/// Zeroes numbers of the stream in training passes; what stays is divided by its chance to stay.
+pub struct Dropout<'a> {
+    p: f64,
+    noise: Option<&'a mut dyn Rng>,
+}
+
+impl<'a> Dropout<'a> {
+    /// None: what inference sees.
+    pub fn off() -> Self {
+        Self { p: 0.0, noise: None }
+    }
+
+    /// With probability `p`, decided by `noise`.
+    pub fn new(p: f64, noise: &'a mut dyn Rng) -> Self {
+        Self { p, noise: Some(noise) }
+    }
+
+    /// # Shapes
+    /// `x: [R, S, D]` → the same
+    pub(crate) fn apply(&mut self, x: Tensor<3>) -> Tensor<3> {
+        let Some(noise) = self.noise.as_deref_mut().filter(|_| self.p > 0.0) else { return x };
+        let (shape, keep) = (x.dims(), (1.0 / (1.0 - self.p)) as f32);
+        let factor = |_| if noise.random::<f64>() < self.p { 0.0 } else { keep };
+        let factors: Vec<f32> = (0..shape.iter().product()).map(factor).collect();
+        let like = (&x.device().inner(), x.dtype());
+        x * Tensor::from_data(TensorData::new(factors, shape), like)
     }
 }
 

@@ -7,7 +7,7 @@ use rl_core::dist::Categorical;
 
 use super::cache::{KvCache, LayerCache};
 use super::config::{LmConfig, Positions};
-use super::layers::{Block, Norm, Rotary, normal};
+use super::layers::{Block, Dropout, Norm, Rotary, normal};
 use crate::tokens::Tokens;
 use crate::traits::{Policy, Rows};
 
@@ -24,6 +24,8 @@ pub struct Transformer {
     pub norm: Norm,
     /// The output layer `[V, D]`; without one it is the embedding.
     pub head: Option<Param<Tensor<2>>>,
+    /// Chance of zeroing a number in training passes.
+    dropout: f64,
     #[module(skip)]
     config: LmConfig,
 }
@@ -43,6 +45,7 @@ impl Transformer {
             blocks: (0..config.layers).map(|_| Block::new(&config, rng, device)).collect(),
             norm: Norm::new(&config, device),
             head: (!config.tied).then(|| table(config.vocabulary, rng)),
+            dropout: 0.0,
             config,
         }
     }
@@ -56,7 +59,18 @@ impl Transformer {
         head: Option<Param<Tensor<2>>>,
         config: LmConfig,
     ) -> Self {
-        Self { embedding, positions, blocks, norm, head, config }
+        Self { embedding, positions, blocks, norm, head, dropout: 0.0, config }
+    }
+
+    /// The same model, whose training passes zero a number with probability `p` where GPT-2 does: after the embedding,
+    /// and in what attention and feed-forward add to the stream.   Srivastava et al. 2014, inverted
+    ///
+    /// # Panics
+    /// Unless `p` is in [0, 1).
+    #[must_use]
+    pub fn with_dropout(self, p: f64) -> Self {
+        assert!((0.0..1.0).contains(&p), "a dropout of {p}");
+        Self { dropout: p, ..self }
     }
 
     /// Its shape.
@@ -87,7 +101,7 @@ impl Transformer {
     pub fn hidden(&self, ids: &Tensor<2, Int>, real: &Tensor<2, Bool>) -> Tensor<3> {
         let columns = ids.dims()[1];
         self.assert_in_sight(columns);
-        self.stream(ids, real, self.rotary(columns).as_ref(), None)
+        self.stream(ids, real, self.rotary(columns).as_ref(), None, &mut Dropout::off())
     }
 
     /// [`Transformer::hidden`] of new columns after those in `cache`, which then holds them too.
@@ -102,7 +116,7 @@ impl Transformer {
             None => real.clone(),
         };
         let rotary = cache.rotary.clone();
-        let stream = self.stream(ids, &all, rotary.as_ref(), Some(&mut cache.layers));
+        let stream = self.stream(ids, &all, rotary.as_ref(), Some(&mut cache.layers), &mut Dropout::off());
         cache.real = Some(all);
         stream
     }
@@ -137,13 +151,23 @@ impl Transformer {
     /// # Panics
     /// If the prompts are empty: the first decision needs a token before it.
     pub fn decision_states(&self, tokens: &Tokens) -> Tensor<2> {
+        self.states_before_response(tokens, &mut Dropout::off())
+    }
+
+    /// [`Transformer::decision_states`] as training sees them: with dropout masks drawn from `noise`.
+    pub fn decision_states_in_training(&self, tokens: &Tokens, noise: &mut dyn Rng) -> Tensor<2> {
+        self.states_before_response(tokens, &mut Dropout::new(self.dropout, noise))
+    }
+
+    fn states_before_response(&self, tokens: &Tokens, dropout: &mut Dropout) -> Tensor<2> {
         assert!(tokens.prompt > 0, "a language model needs a token before the response; begin with BOS");
         let (rows, l) = (tokens.rows(), tokens.response());
         let columns = tokens.prompt + l - 1;
-        let hidden = self
-            .hidden(&tokens.ids.clone().narrow(1, 0, columns), &tokens.real.clone().narrow(1, 0, columns));
-        let d = self.config.hidden;
-        hidden.narrow(1, tokens.prompt - 1, l).reshape([rows * l, d])
+        self.assert_in_sight(columns);
+        let (ids, real) =
+            (tokens.ids.clone().narrow(1, 0, columns), tokens.real.clone().narrow(1, 0, columns));
+        let stream = self.stream(&ids, &real, self.rotary(columns).as_ref(), None, dropout);
+        stream.narrow(1, tokens.prompt - 1, l).reshape([rows * l, self.config.hidden])
     }
 
     /// `real` covers all columns, of which the last `S` are new.
@@ -153,6 +177,7 @@ impl Transformer {
         real: &Tensor<2, Bool>,
         rotary: Option<&Rotary>,
         mut caches: Option<&mut Vec<LayerCache>>,
+        dropout: &mut Dropout,
     ) -> Tensor<3> {
         let ([rows, s], t) = (ids.dims(), real.dims()[1]);
         // A token's place is the number of tokens before it: padding takes none.
@@ -166,9 +191,10 @@ impl Transformer {
         if let Some(positions) = &self.positions {
             x = x + look_up(positions, places);
         }
+        x = dropout.apply(x);
         for (i, block) in self.blocks.iter().enumerate() {
             let cache = caches.as_mut().map(|caches| &mut caches[i]);
-            x = block.forward(x, angles.as_ref(), &out_of_sight, cache);
+            x = block.forward(x, angles.as_ref(), &out_of_sight, cache, dropout);
         }
         self.norm.forward(x)
     }
@@ -209,5 +235,9 @@ impl Policy for Transformer {
 
     fn policy(&self, tokens: &Tokens) -> Categorical {
         Categorical::new(self.logits(self.decision_states(tokens)))
+    }
+
+    fn policy_in_training(&self, tokens: &Tokens, noise: &mut dyn Rng) -> Categorical {
+        Categorical::new(self.logits(self.decision_states_in_training(tokens, noise)))
     }
 }
