@@ -143,8 +143,7 @@ fn every_rlhf_algorithm_teaches_it() {
     let mut ppo = RlhfPpoConfig { minibatch_rows: 16, epochs: 2, ..RlhfPpoConfig::default() };
     ppo.optimizer.learning_rate = lively;
     let model = Tempered::new(LmActorCritic::new(fresh()), 1.0);
-    let [first, last] =
-        train(model, |model, tokens| ActorCritic::policy(model, tokens), RlhfPpo::new(&ppo, 12), 1);
+    let [first, last] = train(model, ActorCritic::policy, RlhfPpo::new(&ppo, 12), 1);
     assert!(last > first + 0.5, "RLHF-PPO: {first} to {last}");
 
     let mut rloo = RlooConfig::default();
