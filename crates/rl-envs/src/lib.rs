@@ -86,6 +86,7 @@ pub mod mountain_car;
 pub mod mountain_car_continuous;
 pub mod pendulum;
 pub mod preference;
+pub mod sentiment;
 pub mod tabular;
 pub mod time_limit;
 pub mod token_mdp;

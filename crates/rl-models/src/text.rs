@@ -85,6 +85,36 @@ impl TextTokenizer {
         Ok(tokens)
     }
 
+    /// Tokens of a text that goes on with another, such as an answer after its prompt: as [`TextTokenizer::encode`], but
+    /// without the space that some tokenizers put before everything they read.
+    ///
+    /// # Errors
+    /// As [`TextTokenizer::encode`].
+    pub fn encode_continuation(&self, text: &str) -> Result<Vec<u32>, HfError> {
+        // A line break is a token of its own, so what it begins with is what is put before a text.
+        const ANCHOR: &str = "\n";
+        let before = self.encode(ANCHOR)?;
+        if before.len() == 1 || matches!(self, Self::Bytes | Self::Characters(_)) {
+            return self.encode(text);
+        }
+        let both = self.encode(&format!("{ANCHOR}{text}"))?;
+        match both.strip_prefix(before.as_slice()) {
+            Some(rest) => Ok(rest.to_vec()),
+            None => self.encode(text),
+        }
+    }
+
+    /// How a token is written in the vocabulary.
+    pub fn piece(&self, token: u32) -> String {
+        match self {
+            Self::Hf(tokenizer) => tokenizer.id_to_token(token).unwrap_or_else(|| format!("<{token}>")),
+            Self::Bytes | Self::Characters(_) => {
+                let text = self.decode(&[token], Specials::Shown).unwrap_or_default();
+                text.chars().flat_map(char::escape_debug).collect()
+            }
+        }
+    }
+
     /// The text of tokens; bytes that are no UTF-8 become U+FFFD.
     ///
     /// # Errors
