@@ -91,11 +91,13 @@ impl TextTokenizer {
     /// # Errors
     /// As [`TextTokenizer::encode`].
     pub fn encode_continuation(&self, text: &str) -> Result<Vec<u32>, HfError> {
-        // A line break is a token of its own, so what it begins with is what is put before a text.
         const ANCHOR: &str = "\n";
-        let before = self.encode(ANCHOR)?;
-        if before.len() == 1 || matches!(self, Self::Bytes | Self::Characters(_)) {
+        if matches!(self, Self::Bytes | Self::Characters(_)) {
             return self.encode(text);
+        }
+        let before = self.encode(ANCHOR)?;
+        if before.len() == 1 {
+            return self.encode(text); // nothing is put before a text
         }
         let both = self.encode(&format!("{ANCHOR}{text}"))?;
         match both.strip_prefix(before.as_slice()) {

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use crate::config::assignment::assign;
 use crate::config::error::ConfigError;
+use crate::data_check::DataArgs;
 use crate::generate::GenerateArgs;
 
 /// Trains, evaluates and resumes reinforcement-learning runs.
@@ -31,6 +32,8 @@ pub enum Verb {
     Eval(EvalArgs),
     /// Let a language model go on with a prompt
     Generate(GenerateArgs),
+    /// Look at preference data before training on it
+    Data(DataArgs),
     /// List algorithms, environments, devices and configs
     List,
     /// Measure environment steps per CPU second, and where the time goes

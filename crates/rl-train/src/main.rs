@@ -16,6 +16,7 @@ mod assemble;
 mod bench;
 mod cli;
 mod config;
+mod data_check;
 mod device;
 mod drive;
 mod env_session;
@@ -25,6 +26,7 @@ mod interrupt;
 mod learner;
 mod list;
 mod metrics;
+mod pairs;
 mod process;
 mod progress;
 mod recorder;
@@ -36,6 +38,7 @@ mod world;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rl_envs::preference::DataError;
 
 use cli::{Flags, Verb};
 use config::error::ConfigError;
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Train(args) => train::train(&args),
         Verb::Eval(args) => eval::eval(&args),
         Verb::Generate(args) => generate::generate(&args),
+        Verb::Data(args) => data_check::data(&args),
         Verb::List => list::list(),
         Verb::Bench(args) => bench::bench(&args),
     };
@@ -62,7 +66,9 @@ fn main() -> ExitCode {
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             eprintln!("error: {error:#}");
-            let usage = error.downcast_ref::<ConfigError>().is_some();
+            let rename = |error: &DataError| matches!(error, DataError::Rename(_));
+            let usage = error.downcast_ref::<ConfigError>().is_some()
+                || error.downcast_ref::<DataError>().is_some_and(rename);
             ExitCode::from(if usage { 2 } else { 1 })
         }
     }

@@ -29,6 +29,8 @@ pub struct Survey {
     pub prompts: usize,
     /// Share of the pairs whose chosen answer is the longer one: far from ½ is a taste for length.
     pub chosen_longer: f64,
+    /// Share of the pairs whose rejected answer is the longer one.
+    pub rejected_longer: f64,
     /// Lengths of the chosen answers.
     pub chosen: Lengths,
     /// Lengths of the rejected answers.
@@ -46,7 +48,7 @@ impl Survey {
             state.finish()
         };
         let (mut seen, mut prompts) = (HashSet::new(), HashSet::new());
-        let (mut survey, mut longer) = (Self { pairs: pairs.len(), ..Self::default() }, 0);
+        let (mut survey, mut longer) = (Self { pairs: pairs.len(), ..Self::default() }, [0, 0]);
         let (mut chosen, mut rejected) = ((0, 0), (0, 0));
         for pair in pairs {
             let of = |first: &str, second: &str| key(&|state| (&pair.prompt, first, second).hash(state));
@@ -56,14 +58,15 @@ impl Survey {
             survey.duplicates += usize::from(!seen.insert(this));
             prompts.insert(key(&|state| pair.prompt.hash(state)));
             let (a, b) = (length(&pair.chosen), length(&pair.rejected));
-            longer += usize::from(a > b);
+            longer[0] += usize::from(a > b);
+            longer[1] += usize::from(b > a);
             chosen = (chosen.0 + a, chosen.1.max(a));
             rejected = (rejected.0 + b, rejected.1.max(b));
         }
         let n = pairs.len().max(1) as f64;
         let lengths = |(sum, most): (usize, usize)| Lengths { mean: sum as f64 / n, most };
         survey.prompts = prompts.len();
-        survey.chosen_longer = longer as f64 / n;
+        (survey.chosen_longer, survey.rejected_longer) = (longer[0] as f64 / n, longer[1] as f64 / n);
         (survey.chosen, survey.rejected) = (lengths(chosen), lengths(rejected));
         survey
     }
