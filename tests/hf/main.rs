@@ -10,6 +10,7 @@ mod folder;
 mod forward;
 mod laws;
 mod reward;
+mod reward_folder;
 mod stories;
 mod text;
 mod training;

@@ -26,10 +26,12 @@
 //! *less* probable, so long as the rejected one falls faster.
 
 mod bradley_terry;
+mod calibration;
 mod difference;
 mod each_answer;
 
 pub use bradley_terry::{bradley_terry, bradley_terry_with_margin, centring, preference_prob};
+pub use calibration::{CalibrationBin, Ensemble, calibration, expected_calibration_error};
 pub use difference::{cdpo, dpo, exo_pair, hinge, ipo, ipo_norm, robust};
 pub use each_answer::{apo_down, apo_zero, batch_kl, bco_pair, kto_pair, nca_pair, sppo_hard};
 

@@ -9,6 +9,7 @@ use crate::config::assignment::assign;
 use crate::config::error::ConfigError;
 use crate::data_check::DataArgs;
 use crate::generate::GenerateArgs;
+use crate::score::ScoreArgs;
 
 /// Trains, evaluates and resumes reinforcement-learning runs.
 #[derive(Debug, Parser)]
@@ -34,6 +35,8 @@ pub enum Verb {
     Generate(GenerateArgs),
     /// Look at preference data before training on it
     Data(DataArgs),
+    /// Score answers with a reward model
+    Score(ScoreArgs),
     /// List algorithms, environments, devices and configs
     List,
     /// Measure environment steps per CPU second, and where the time goes

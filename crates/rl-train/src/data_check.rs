@@ -238,18 +238,23 @@ fn truncation(pairs: &[Pair], lengths: &Measured, most: usize) {
 
 /// A pair as a model reads it. What is in the loss is in brackets.
 fn show(number: usize, pair: &Pair, encoder: &Encoder) -> Result<()> {
-    const SHOWN: usize = 40;
     let encoded = encoder.pair(pair).with_context(|| format!("pair {number}"))?;
-    let prompt = &encoded.prompt;
-    let before = if prompt.len() > SHOWN { "… " } else { "" };
-    let last = encoder.pieces(&prompt[prompt.len().saturating_sub(SHOWN)..]).join(" ");
     say!("pair {number}, as the model reads it ([in the loss], not in the loss):");
-    say!("  prompt   {:>4}  {before}{last}", prompt.len());
-    for (side, answer) in [("chosen", &encoded.chosen), ("rejected", &encoded.rejected)] {
-        let text: Vec<String> = encoder.pieces(&answer[..answer.len().min(SHOWN)]);
-        let after = if answer.len() > SHOWN { " …" } else { "" };
-        let masked = text.iter().map(|piece| format!("[{piece}]")).collect::<Vec<_>>().join(" ");
-        say!("  {side:<8} {:>4}  {masked}{after}", answer.len());
+    let parts = [("prompt", &encoded.prompt), ("chosen", &encoded.chosen), ("rejected", &encoded.rejected)];
+    for (part, tokens) in parts {
+        let mask = |piece: String| if part == "prompt" { piece } else { format!("[{piece}]") };
+        let pieces: Vec<String> = encoder.pieces(tokens).into_iter().map(mask).collect();
+        say!("  {part:<8} {:>4}  {}", tokens.len(), both_ends(&pieces));
     }
     Ok(())
+}
+
+/// All of a few pieces; the first and the last of many.
+fn both_ends(pieces: &[String]) -> String {
+    const FIRST: usize = 24;
+    const LAST: usize = 12;
+    if pieces.len() <= FIRST + LAST {
+        return pieces.join(" ");
+    }
+    format!("{} … {}", pieces[..FIRST].join(" "), pieces[pieces.len() - LAST..].join(" "))
 }

@@ -32,6 +32,7 @@ mod progress;
 mod recorder;
 mod rlhf;
 mod run_folder;
+mod score;
 mod train;
 mod world;
 
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Eval(args) => eval::eval(&args),
         Verb::Generate(args) => generate::generate(&args),
         Verb::Data(args) => data_check::data(&args),
+        Verb::Score(args) => score::score(&args),
         Verb::List => list::list(),
         Verb::Bench(args) => bench::bench(&args),
     };

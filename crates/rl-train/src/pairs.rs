@@ -47,15 +47,6 @@ pub struct Encoder {
     limits: Limits,
 }
 
-/// A prompt and an answer as tokens.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Encoded {
-    /// What was asked; not in the loss.
-    pub prompt: Vec<u32>,
-    /// What was answered; at least one token.
-    pub answer: Vec<u32>,
-}
-
 /// A comparison as tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EncodedPair {

@@ -2,6 +2,7 @@
 
 mod error;
 mod names;
+mod reward;
 mod weights;
 
 use std::collections::{BTreeMap, HashMap};
@@ -92,30 +93,35 @@ impl Transformer {
     /// # Errors
     /// If the folder cannot be written.
     pub fn save(&self, folder: &Path, format: FloatFormat) -> Result<(), HfError> {
-        fs::create_dir_all(folder).map_err(|e| HfError::file(folder, e))?;
-        let config = self.config().to_json();
-        let dtype = match format {
-            FloatFormat::F32 => "float32",
-            FloatFormat::F16 => "float16",
-            FloatFormat::Bf16 => "bfloat16",
-        };
-        write(
-            &folder.join("config.json"),
-            config.replace("\"float32\"", &format!("\"{dtype}\"")).as_bytes(),
-        )?;
-        let tensors = self.named_tensors();
-        let bytes: BTreeMap<&String, (Vec<u8>, &Vec<usize>)> =
-            tensors.iter().map(|(name, (numbers, shape))| (name, (format.bytes(numbers), shape))).collect();
-        let views = bytes.iter().map(|(name, (bytes, shape))| {
-            (
-                name.as_str(),
-                TensorView::new(format.dtype(), (*shape).clone(), bytes).expect("shapes are the numbers'"),
-            )
-        });
-        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        let file = safetensors::serialize(views, Some(metadata)).expect("names are unique");
-        write(&folder.join("model.safetensors"), &file)
+        save(folder, &self.config().to_json(), &self.named_tensors(), format)
     }
+}
+
+/// Writes a folder of `config` and `tensors`.
+fn save(
+    folder: &Path,
+    config: &str,
+    tensors: &BTreeMap<String, (Vec<f32>, Vec<usize>)>,
+    format: FloatFormat,
+) -> Result<(), HfError> {
+    fs::create_dir_all(folder).map_err(|e| HfError::file(folder, e))?;
+    let dtype = match format {
+        FloatFormat::F32 => "float32",
+        FloatFormat::F16 => "float16",
+        FloatFormat::Bf16 => "bfloat16",
+    };
+    write(&folder.join("config.json"), config.replace("\"float32\"", &format!("\"{dtype}\"")).as_bytes())?;
+    let bytes: BTreeMap<&String, (Vec<u8>, &Vec<usize>)> =
+        tensors.iter().map(|(name, (numbers, shape))| (name, (format.bytes(numbers), shape))).collect();
+    let views = bytes.iter().map(|(name, (bytes, shape))| {
+        (
+            name.as_str(),
+            TensorView::new(format.dtype(), (*shape).clone(), bytes).expect("shapes are the numbers'"),
+        )
+    });
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let file = safetensors::serialize(views, Some(metadata)).expect("names are unique");
+    write(&folder.join("model.safetensors"), &file)
 }
 
 fn read_config(folder: &Path) -> Result<LmConfig, HfError> {

@@ -65,6 +65,25 @@ impl RewardModel {
         Self { mean: self.mean + self.std * mean, std: self.std * std, ..self }
     }
 
+    /// The same model with this taken off every score, and this as its divisor.
+    #[must_use]
+    pub fn with_normalisation(self, mean: f64, std: f64) -> Self {
+        Self { mean, std, ..self }
+    }
+
+    /// [`RewardModel::score`] of prompts and answers, `rows` at a time.
+    ///
+    /// # Panics
+    /// If `rows` is 0.
+    pub fn scores(&self, texts: &[(&[u32], &[u32])], rows: usize) -> Vec<f64> {
+        let (pad, device) = (self.trunk.config().pad, self.head.val().device());
+        let some = |texts: &[(&[u32], &[u32])]| -> Vec<f64> {
+            let scores = self.score(&Tokens::new(texts, pad, &device));
+            scores.into_data().try_into_vec_as().expect("floats convert to f64")
+        };
+        texts.chunks(rows).flat_map(some).collect()
+    }
+
     /// What is taken off, and what it is divided by: part of the model, to be saved with it.
     pub fn normalisation(&self) -> (f64, f64) {
         (self.mean, self.std)

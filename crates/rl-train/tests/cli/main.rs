@@ -1,10 +1,12 @@
 //! The command line from outside: exit codes, texts, files.
 
+mod data_check;
 mod errors;
 mod generate;
 mod resume;
 mod rlhf;
 mod runs;
+mod score;
 mod settings;
 
 use std::fs;
