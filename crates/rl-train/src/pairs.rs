@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rl_envs::preference::{Message, Pair, Prompt, Role};
 use rl_models::lm::{HfError, LmConfig};
-use rl_models::text::{self, ChatTemplate, Specials, TextTokenizer};
+use rl_models::text::{self, ChatTemplate, TextTokenizer};
 use serde::{Deserialize, Serialize};
 
 /// What stands behind an answer's last token.
@@ -93,11 +93,6 @@ impl Encoder {
         Self { limits, ..self }
     }
 
-    /// The most tokens of each part.
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
     /// The tokens of a prompt, whole.
     ///
     /// # Errors
@@ -153,20 +148,6 @@ impl Encoder {
             "the answer {answer:?} has no token: there is nothing to compare"
         );
         Ok(tokens)
-    }
-
-    /// All of `pairs`.
-    ///
-    /// # Errors
-    /// The first that does not become tokens, by its number.
-    pub fn pairs(&self, pairs: &[Pair]) -> Result<Vec<EncodedPair>> {
-        let numbered = pairs.iter().enumerate();
-        numbered.map(|(i, pair)| self.pair(pair).with_context(|| format!("pair {}", i + 1))).collect()
-    }
-
-    /// The text of tokens, special ones left out.
-    pub fn decode(&self, tokens: &[u32]) -> String {
-        self.tokenizer.decode(tokens, Specials::Hidden).unwrap_or_default()
     }
 
     /// How each token is written in the vocabulary.
@@ -243,10 +224,7 @@ mod tests {
         let encoder = Encoder::of_bytes();
         for (prompt, answer) in [("How much? ", "$46"), ("a", "b"), ("a ", " b")] {
             let encoded = encoder.pair(&pair(prompt, answer)).unwrap();
-            assert_eq!(
-                encoder.decode(&[encoded.prompt, encoded.chosen].concat()),
-                format!("{prompt}{answer}")
-            );
+            assert_eq!([encoded.prompt, encoded.chosen].concat(), bytes(&format!("{prompt}{answer}")));
         }
     }
 
