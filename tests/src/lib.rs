@@ -1,5 +1,6 @@
 //! What the suites of this package share: the devices under test, tensors in double precision, and a gradient checker.
 
+pub mod fuzz;
 pub mod token_lesson;
 pub mod token_world_vectors;
 

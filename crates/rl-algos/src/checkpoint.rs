@@ -116,9 +116,16 @@ impl Checkpoint {
     /// [`CheckpointError`] names the file and what is wrong; a damaged file is never half loaded.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
         let io = |source| CheckpointError::Io { what: "read", path: path.to_owned(), source };
+        Self::parse(&fs::read(path).map_err(io)?, path)
+    }
+
+    /// Verifies and reads the bytes of a checkpoint; errors call it `path`.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::load`].
+    pub fn parse(file: &[u8], path: &Path) -> Result<Self, CheckpointError> {
         let damaged = |what: String| CheckpointError::Damaged { path: path.to_owned(), what };
-        let file = fs::read(path).map_err(io)?;
-        let (_, header) = SafeTensors::read_metadata(&file).map_err(|e| damaged(e.to_string()))?;
+        let (_, header) = SafeTensors::read_metadata(file).map_err(|e| damaged(e.to_string()))?;
         let metadata = header.metadata().as_ref().ok_or_else(|| damaged("no metadata".into()))?;
         let header = metadata.get(HEADER).ok_or_else(|| damaged(format!("no `{HEADER}` in its metadata")))?;
         let Header { format, sha256, state } =
@@ -126,7 +133,7 @@ impl Checkpoint {
         if format != FORMAT {
             return Err(CheckpointError::Format { path: path.to_owned(), found: format });
         }
-        let tensors = SafeTensors::deserialize(&file).map_err(|e| damaged(e.to_string()))?;
+        let tensors = SafeTensors::deserialize(file).map_err(|e| damaged(e.to_string()))?;
         let mut views = tensors.tensors();
         views.sort_by(|a, b| a.0.cmp(&b.0));
         if sha256 != digest(&state, views.iter().map(|(n, v)| (n.as_str(), v.data()))) {

@@ -34,7 +34,8 @@
 //! # Hostile input
 //!
 //! Memory is bounded by one row ([`MOST_ROW_BYTES`]) whatever the size of the file; JSON deeper than 128 levels, numbers
-//! beyond `f64` and gzip streams that swell [`MOST_SWELLING`]-fold are refused.
+//! beyond `f64`, and gzip streams and Parquet pages that swell [`MOST_SWELLING`]-fold are refused, and so are devices and
+//! pipes.
 //!
 //! ```
 //! use rl_envs::preference::{Dataset, ReadOptions};
@@ -59,6 +60,8 @@ mod fields;
 mod json;
 mod layout;
 mod lines;
+#[cfg(feature = "parquet")]
+mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod reader;

@@ -20,7 +20,7 @@ pub use actor_critic::LmActorCritic;
 pub use cache::KvCache;
 pub use config::{Architecture, LmConfig, Positions};
 pub use generate::{Generated, Generation, generate};
-pub use hf::{FloatFormat, HfError};
+pub use hf::{FloatFormat, HfError, NonFinite};
 pub use reward_model::RewardModel;
 pub use score::{TokenScores, score};
 pub use transformer::Transformer;

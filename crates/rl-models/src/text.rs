@@ -1,18 +1,20 @@
 //! Text in and out of tokens: `tokenizer.json`, bytes, characters, and chat templates.
 
 mod chat;
+mod untrusted;
 
 use std::path::Path;
 
 use crate::lm::HfError;
 
 pub use chat::{ChatTemplate, Message, Prompt};
+pub use untrusted::HfTokenizer;
 
 /// What turns text into tokens and back.
 #[derive(Debug, Clone)]
 pub enum TextTokenizer {
     /// A `tokenizer.json` of the tokenizers library.
-    Hf(Box<tokenizers::Tokenizer>),
+    Hf(Box<HfTokenizer>),
     /// Token = byte of UTF-8, 0 to 255: any text, no training.
     Bytes,
     /// Token = place in this list of characters: for models trained from scratch on a small alphabet.
@@ -34,10 +36,7 @@ impl TextTokenizer {
     /// # Errors
     /// If there is no readable `tokenizer.json`.
     pub fn load(folder: &Path) -> Result<Self, HfError> {
-        let path = folder.join("tokenizer.json");
-        let bytes = std::fs::read(&path).map_err(|e| HfError::file(&path, e))?;
-        let tokenizer = tokenizers::Tokenizer::from_bytes(bytes).map_err(|e| HfError::file(&path, e))?;
-        Ok(Self::Hf(Box::new(tokenizer)))
+        Ok(Self::Hf(Box::new(HfTokenizer::load(&folder.join("tokenizer.json"))?)))
     }
 
     /// The characters of `text`, each once, in order of their numbers.
@@ -48,16 +47,14 @@ impl TextTokenizer {
         Self::Characters(characters)
     }
 
-    /// Tokens of `text`, without a BOS or EOS that is not in it. Text that spells a special token is that token.
+    /// Tokens of `text`, without a BOS or EOS that is not in it. Text that spells a special token is that token: for
+    /// rendered templates and prompts of one's own. What others wrote goes through [`TextTokenizer::encode_text`].
     ///
     /// # Errors
     /// If the text holds something that has no token.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, HfError> {
         match self {
-            Self::Hf(tokenizer) => match tokenizer.encode(text, false) {
-                Ok(encoding) => Ok(encoding.get_ids().to_vec()),
-                Err(error) => Err(HfError::Text(error.to_string())),
-            },
+            Self::Hf(tokenizer) => tokenizer.encode(text),
             Self::Bytes => Ok(text.bytes().map(u32::from).collect()),
             Self::Characters(known) => text
                 .chars()
@@ -68,6 +65,26 @@ impl TextTokenizer {
                         text.chars().filter(|c| known.binary_search(c).is_err()).collect();
                     HfError::Text(format!("the alphabet has no {:?}", unknown[0]))
                 }),
+        }
+    }
+
+    /// Tokens of a stranger's `text`: what spells a special token is text like any other, so that nobody can end a turn,
+    /// or speak as another, from within what they say.
+    ///
+    /// # Errors
+    /// As [`TextTokenizer::encode`].
+    pub fn encode_text(&self, text: &str) -> Result<Vec<u32>, HfError> {
+        match self {
+            Self::Hf(tokenizer) => tokenizer.encode_text(text),
+            Self::Bytes | Self::Characters(_) => self.encode(text),
+        }
+    }
+
+    /// Text of the special tokens, the longest first.
+    fn specials(&self) -> &[String] {
+        match self {
+            Self::Hf(tokenizer) => tokenizer.specials(),
+            Self::Bytes | Self::Characters(_) => &[],
         }
     }
 
@@ -85,7 +102,7 @@ impl TextTokenizer {
         Ok(tokens)
     }
 
-    /// Tokens of a text that goes on with another, such as an answer after its prompt: as [`TextTokenizer::encode`], but
+    /// Tokens of a text that goes on with another, such as an answer after its prompt: as [`TextTokenizer::encode_text`], but
     /// without the space that some tokenizers put before everything they read.
     ///
     /// # Errors
@@ -93,23 +110,23 @@ impl TextTokenizer {
     pub fn encode_continuation(&self, text: &str) -> Result<Vec<u32>, HfError> {
         const ANCHOR: &str = "\n";
         if matches!(self, Self::Bytes | Self::Characters(_)) {
-            return self.encode(text);
+            return self.encode_text(text);
         }
-        let before = self.encode(ANCHOR)?;
+        let before = self.encode_text(ANCHOR)?;
         if before.len() == 1 {
-            return self.encode(text); // nothing is put before a text
+            return self.encode_text(text); // nothing is put before a text
         }
-        let both = self.encode(&format!("{ANCHOR}{text}"))?;
+        let both = self.encode_text(&format!("{ANCHOR}{text}"))?;
         match both.strip_prefix(before.as_slice()) {
             Some(rest) => Ok(rest.to_vec()),
-            None => self.encode(text),
+            None => self.encode_text(text),
         }
     }
 
     /// How a token is written in the vocabulary.
     pub fn piece(&self, token: u32) -> String {
         match self {
-            Self::Hf(tokenizer) => tokenizer.id_to_token(token).unwrap_or_else(|| format!("<{token}>")),
+            Self::Hf(tokenizer) => tokenizer.piece(token).unwrap_or_else(|| format!("<{token}>")),
             Self::Bytes | Self::Characters(_) => {
                 let text = self.decode(&[token], Specials::Shown).unwrap_or_default();
                 text.chars().flat_map(char::escape_debug).collect()
@@ -123,9 +140,7 @@ impl TextTokenizer {
     /// If the tokenizer refuses a token.
     pub fn decode(&self, tokens: &[u32], specials: Specials) -> Result<String, HfError> {
         match self {
-            Self::Hf(tokenizer) => tokenizer
-                .decode(tokens, specials == Specials::Hidden)
-                .map_err(|error| HfError::Text(error.to_string())),
+            Self::Hf(tokenizer) => tokenizer.decode(tokens, specials == Specials::Hidden),
             Self::Bytes => {
                 let bytes: Vec<u8> = tokens.iter().filter_map(|&token| u8::try_from(token).ok()).collect();
                 Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -141,7 +156,7 @@ impl TextTokenizer {
     /// The number of a special token's text, where it has one.
     pub fn token(&self, text: &str) -> Option<u32> {
         match self {
-            Self::Hf(tokenizer) => tokenizer.token_to_id(text),
+            Self::Hf(tokenizer) => tokenizer.token(text),
             Self::Bytes | Self::Characters(_) => None,
         }
     }

@@ -98,7 +98,11 @@ impl Encoder {
     /// # Errors
     /// If the tokenizer has no token for something in it, or the chat template refuses it.
     pub fn whole_prompt(&self, prompt: &Prompt) -> Result<Vec<u32>, HfError> {
-        self.tokenizer.encode_after(self.bos, &self.rendered(prompt)?)
+        let mut tokens = self.text(prompt)?;
+        if let Some(bos) = self.bos.filter(|bos| tokens.first() != Some(bos)) {
+            tokens.insert(0, bos);
+        }
+        Ok(tokens)
     }
 
     /// The tokens of an answer, whole, its end included.
@@ -155,18 +159,16 @@ impl Encoder {
         tokens.iter().map(|&token| self.tokenizer.piece(token)).collect()
     }
 
-    /// A prompt as one text: a dialogue by the model's template or, where there is none, as HH writes it.
-    fn rendered(&self, prompt: &Prompt) -> Result<String, HfError> {
-        let turns = match prompt {
-            Prompt::Text(text) => return Ok(text.clone()),
-            Prompt::Messages(turns) => turns,
-        };
-        match &self.template {
-            Some(template) => {
+    /// A prompt without a BOS: a dialogue by the model's template or, where there is none, as HH writes it. What people
+    /// wrote in it is text, also where it spells a special token.
+    fn text(&self, prompt: &Prompt) -> Result<Vec<u32>, HfError> {
+        match (prompt, &self.template) {
+            (Prompt::Text(text), _) => self.tokenizer.encode_text(text),
+            (Prompt::Messages(turns), Some(template)) => {
                 let turns: Vec<text::Message> = turns.iter().map(turn).collect();
-                template.render(&turns, text::Prompt::Open)
+                template.encode(&self.tokenizer, &turns, text::Prompt::Open)
             }
-            None => Ok(transcript(turns)),
+            (Prompt::Messages(turns), None) => self.tokenizer.encode_text(&transcript(turns)),
         }
     }
 }

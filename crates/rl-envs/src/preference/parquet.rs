@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::SerializedFileReader;
@@ -15,12 +18,19 @@ use super::container::{RowResult, Trouble};
 use super::error::{DataError, Fault, Position};
 use super::fields::Fields;
 use super::json::Json;
+use super::pages::Pages;
 
 /// A stream of rows.
 pub(super) struct Parquet {
     rows: RowIter<'static>,
     row: u64,
     fields: Fields,
+}
+
+/// What `call` returns. The library panics on some broken files; that is an error here.
+fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> io::Result<T> {
+    let gave_up = |_| Err(ParquetError::General("its reader gave up".into()));
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(gave_up).map_err(|error| damaged(&error))
 }
 
 fn damaged(error: &ParquetError) -> io::Error {
@@ -36,14 +46,18 @@ impl Parquet {
     pub(super) fn open(path: &Path, fields: &Fields) -> Result<Self, DataError> {
         let io = |source| DataError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
-        let reader = SerializedFileReader::new(file).map_err(|error| io(damaged(&error)))?;
-        Ok(Self { rows: RowIter::from_file_into(Box::new(reader)), row: 0, fields: fields.clone() })
+        let watched = Arc::new(AtomicBool::new(false));
+        let rows = guarded(|| {
+            let reader = SerializedFileReader::new(Pages::new(file, watched.clone()))?;
+            watched.store(true, Ordering::Relaxed);
+            Ok(RowIter::from_file_into(Box::new(reader)))
+        });
+        Ok(Self { rows: rows.map_err(io)?, row: 0, fields: fields.clone() })
     }
 
     /// The next row.
     pub(super) fn next(&mut self) -> Result<Option<RowResult<'_>>, Trouble> {
-        let Some(row) = self.rows.next() else { return Ok(None) };
-        let row = row.map_err(|error| Trouble::Io(damaged(&error)))?;
+        let Some(row) = guarded(|| self.rows.next().transpose())? else { return Ok(None) };
         self.row += 1;
         let mut columns = Columns { known: Vec::new(), ignored: Vec::new() };
         for (name, value) in row.into_columns() {

@@ -14,7 +14,7 @@ use super::error::DataError;
 pub const MOST_SWELLING: u64 = 300;
 
 /// Below this many bytes nobody minds the swelling.
-const SMALL: u64 = 1 << 26;
+pub(super) const SMALL: u64 = 1 << 26;
 
 /// Bytes read at once.
 const CHUNK: usize = 1 << 18;
@@ -52,9 +52,12 @@ fn peek(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(reader.fill_buf()?.iter().copied().take(HEAD).collect())
 }
 
-/// Whether a file begins with Parquet's magic bytes.
+/// Whether a file begins with Parquet's magic bytes. Devices and pipes, which have no end or no beginning, are refused.
 pub(super) fn is_parquet(path: &Path) -> Result<bool, DataError> {
     let io = |source| DataError::Io { path: path.to_owned(), source };
+    if !path.metadata().map_err(io)?.is_file() {
+        return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+    }
     let mut magic = Vec::with_capacity(4);
     File::open(path).map_err(io)?.take(4).read_to_end(&mut magic).map_err(io)?;
     Ok(magic == b"PAR1")

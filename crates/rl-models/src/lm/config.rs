@@ -127,8 +127,13 @@ impl LmConfig {
         fits(groups, "`num_attention_heads` must be a multiple of `num_key_value_heads`")?;
         let rotary = self.positions != Positions::Learned;
         fits(!rotary || self.head_dim.is_multiple_of(2), "rotary positions need an even `head_dim`")?;
-        fits(self.vocabulary > 0 && self.hidden > 0 && self.head_dim > 0, "sizes must be positive")?;
-        let largest = [self.vocabulary, self.hidden, self.intermediate, self.max_positions, self.layers];
+        let sizes = [self.vocabulary, self.hidden, self.head_dim, self.intermediate, self.max_positions];
+        fits(sizes.iter().all(|&n| n > 0), "sizes must be positive")?;
+        let wide = self.heads.saturating_mul(self.head_dim);
+        let whole = self.architecture != Architecture::Gpt2 || wide == self.hidden;
+        fits(whole, "`n_embd` must be a multiple of `n_head`")?;
+        let largest =
+            [self.vocabulary, self.hidden, self.intermediate, self.max_positions, self.layers, wide];
         fits(largest.iter().all(|&n| n <= 1 << 24), "a size above 16,777,216 is no language model's")
     }
 

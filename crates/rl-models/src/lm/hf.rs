@@ -1,11 +1,13 @@
 //! Hugging Face folders: `config.json` and `model.safetensors` (or its shards), in and out.
 
+mod checksum;
 mod error;
+pub(crate) mod files;
 mod names;
 mod reward;
 mod weights;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -16,6 +18,7 @@ use super::config::LmConfig;
 use super::transformer::Transformer;
 
 pub use error::HfError;
+pub use files::{MOST_SETTINGS_BYTES, MOST_TOKENIZER_BYTES};
 pub(crate) use weights::Weights;
 
 /// The number format of saved weights.
@@ -28,6 +31,16 @@ pub enum FloatFormat {
     F16,
     /// Brain floating point: f32's range, 8 bits of precision.
     Bf16,
+}
+
+/// What a weight does that is NaN or infinite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NonFinite {
+    /// It ends the load: nothing sensible can be computed from it.
+    #[default]
+    Refused,
+    /// It stays: for those who look for what went wrong.
+    Kept,
 }
 
 impl FloatFormat {
@@ -54,13 +67,22 @@ impl Transformer {
     /// The model in `folder`.
     ///
     /// The files may come from anywhere: nothing is claimed beyond their own size, a shard outside the folder is
-    /// refused, and so is a weight that is not finite.
+    /// refused, and so is a weight that is not finite. Files that [`Transformer::save`] wrote are checked against
+    /// their SHA-256.
     ///
     /// # Errors
-    /// Names the file, key or tensor that is missing, left over, of another shape, or not to be read.
+    /// Names the file, key or tensor that is missing, left over, damaged, of another shape, or not to be read.
     pub fn load(folder: &Path, device: &Device) -> Result<Self, HfError> {
+        Self::load_with(folder, NonFinite::Refused, device)
+    }
+
+    /// [`Transformer::load`], with a say in what happens to weights that are NaN or infinite.
+    ///
+    /// # Errors
+    /// As [`Transformer::load`].
+    pub fn load_with(folder: &Path, non_finite: NonFinite, device: &Device) -> Result<Self, HfError> {
         let config = read_config(folder)?;
-        let mut weights = Weights::read(folder)?;
+        let mut weights = Weights::read(folder, non_finite)?;
         let model = names::assemble(config, &mut weights, device)?;
         weights.require_empty()?;
         Ok(model)
@@ -73,7 +95,7 @@ impl Transformer {
     /// As [`Transformer::load`].
     pub fn load_with_score(folder: &Path, device: &Device) -> Result<(Self, Tensor<2>), HfError> {
         let mut config = read_config(folder)?;
-        let mut weights = Weights::read(folder)?;
+        let mut weights = Weights::read(folder, NonFinite::Refused)?;
         let labels = weights.rows("score.weight")?;
         let score = weights.matrix("score.weight", [labels, config.hidden], device)?;
         // Such a folder has no layer for tokens.
@@ -119,14 +141,17 @@ fn save(
             TensorView::new(format.dtype(), (*shape).clone(), bytes).expect("shapes are the numbers'"),
         )
     });
-    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let parts = bytes
+        .iter()
+        .map(|(name, (bytes, shape))| (name.as_str(), format.dtype(), shape.as_slice(), bytes.as_slice()));
+    let metadata = checksum::metadata(parts);
     let file = safetensors::serialize(views, Some(metadata)).expect("names are unique");
-    write(&folder.join("model.safetensors"), &file)
+    write(&folder.join("model.safetensors"), &checksum::in_order(file))
 }
 
 fn read_config(folder: &Path) -> Result<LmConfig, HfError> {
     let path = folder.join("config.json");
-    LmConfig::parse(&fs::read_to_string(&path).map_err(|e| HfError::file(&path, e))?)
+    LmConfig::parse(&files::text(&path, MOST_SETTINGS_BYTES)?)
 }
 
 /// Writes beside and renames, so that the place never holds half a file.

@@ -1,16 +1,22 @@
 //! Chat templates: how a conversation becomes one text. Templates are programs of strangers, so they run on a budget.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 
 use minijinja::{Environment, Error, ErrorKind, context};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::TextTokenizer;
 use crate::lm::HfError;
+use crate::lm::hf::files::{self, MOST_SETTINGS_BYTES};
 
 /// Steps a template may take: thousands of times what a long conversation needs.
 const FUEL: u64 = 10_000_000;
+
+/// The longest text that a template may write, in bytes.
+pub const MOST_TEXT_BYTES: usize = 1 << 26;
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,20 +42,16 @@ impl ChatTemplate {
     /// If neither is there, or one cannot be read.
     pub fn load(folder: &Path) -> Result<Self, HfError> {
         let path = folder.join("tokenizer_config.json");
-        let text = fs::read_to_string(&path).map_err(|e| HfError::file(&path, e))?;
+        let text = files::text(&path, MOST_SETTINGS_BYTES)?;
         let config: Value = serde_json::from_str(&text).map_err(|e| HfError::file(&path, e))?;
         let own = folder.join("chat_template.jinja");
-        let source = match fs::read_to_string(&own) {
-            Ok(source) => source,
-            Err(_) => match &config["chat_template"] {
-                Value::String(source) => source.clone(),
-                _ => {
-                    return Err(HfError::file(
-                        &own,
-                        "there is no such file, and tokenizer_config.json has none",
-                    ));
-                }
-            },
+        let source = match &config["chat_template"] {
+            _ if own.exists() => files::text(&own, MOST_SETTINGS_BYTES)?,
+            Value::String(source) => source.clone(),
+            _ => {
+                let what = "there is no such file, and tokenizer_config.json has none";
+                return Err(HfError::file(&own, what));
+            }
         };
         let text_of = |value: &Value| value.as_str().or(value["content"].as_str()).map(str::to_owned);
         let tokens = ["bos_token", "eos_token", "pad_token", "unk_token"]
@@ -81,7 +83,80 @@ impl ChatTemplate {
         let template = engine.template_from_str(&self.source).map_err(refused)?;
         let tokens = minijinja::Value::from_serialize(&self.tokens);
         let own = context! { messages, add_generation_prompt => prompt == Prompt::Open };
-        template.render(context! { ..own, ..tokens }).map_err(refused)
+        let mut text = Bounded(Vec::new());
+        let done = template.render_captured_to(context! { ..own, ..tokens }, &mut text).map(drop);
+        if text.0.len() > MOST_TEXT_BYTES {
+            return Err(HfError::Text(format!(
+                "the chat template: its text is longer than {MOST_TEXT_BYTES} bytes"
+            )));
+        }
+        done.map_err(refused)?;
+        String::from_utf8(text.0)
+            .map_err(|_| HfError::Text("the chat template: its text is not UTF-8".into()))
+    }
+
+    /// Tokens of the text of `messages`. A special token that a message spells is text: nobody ends a turn, or speaks as
+    /// another, from within what they say.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::render`], and if the text has no tokens.
+    pub fn encode(
+        &self,
+        tokenizer: &TextTokenizer,
+        messages: &[Message],
+        prompt: Prompt,
+    ) -> Result<Vec<u32>, HfError> {
+        let said = || messages.iter().flat_map(|it| [it.role.as_str(), it.content.as_str()]);
+        let spelt: Vec<&String> = tokenizer
+            .specials()
+            .iter()
+            .filter(|special| said().any(|text| text.contains(*special)))
+            .collect();
+        if spelt.is_empty() {
+            return tokenizer.encode(&self.render(messages, prompt)?);
+        }
+        // A character of nobody's stands for each of them while the template runs.
+        let used: BTreeSet<char> = said().chain([self.source.as_str()]).flat_map(str::chars).collect();
+        let free = PRIVATE.filter(|mark| !used.contains(mark));
+        let marks: Vec<(char, &String)> = free.zip(spelt).collect();
+        let marked = |text: &str| {
+            marks.iter().fold(text.to_owned(), |text, (mark, special)| {
+                text.replace(special.as_str(), mark.encode_utf8(&mut [0; 4]))
+            })
+        };
+        let messages: Vec<Message> = messages
+            .iter()
+            .map(|it| Message { role: marked(&it.role), content: marked(&it.content) })
+            .collect();
+        let text = self.render(&messages, prompt)?;
+        let mut tokens = Vec::new();
+        let mut rest = text.as_str();
+        let special_of = |c: char| marks.iter().find(|(mark, _)| *mark == c).map(|(_, special)| *special);
+        while let Some((at, mark)) = rest.char_indices().find(|(_, c)| special_of(*c).is_some()) {
+            tokens.extend(tokenizer.encode(&rest[..at])?);
+            tokens.extend(tokenizer.encode_text(special_of(mark).expect("it was found"))?);
+            rest = &rest[at + mark.len_utf8()..];
+        }
+        tokens.extend(tokenizer.encode(rest)?);
+        Ok(tokens)
+    }
+}
+
+/// Characters that no text has: a plane for private use.
+const PRIVATE: std::ops::RangeInclusive<char> = '\u{100000}'..='\u{10fffd}';
+
+/// A text that must not grow without end.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = (MOST_TEXT_BYTES + 1).saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() > room { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,11 +1,11 @@
 //! Reward models as folders: what transformers calls a model for sequence classification with one label.
 
-use std::fs;
 use std::path::Path;
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
+use super::files::{self, MOST_SETTINGS_BYTES};
 use super::{FloatFormat, HfError, save, write};
 use crate::lm::{RewardModel, Transformer};
 
@@ -38,7 +38,7 @@ impl RewardModel {
         if !path.is_file() {
             return Ok(model);
         }
-        let text = fs::read_to_string(&path).map_err(|e| HfError::file(&path, e))?;
+        let text = files::text(&path, MOST_SETTINGS_BYTES)?;
         let Normalisation { mean, std } = serde_json::from_str(&text).map_err(|e| HfError::file(&path, e))?;
         if !(mean.is_finite() && std > 0.0 && std.is_finite()) {
             return Err(HfError::file(&path, format!("mean {mean} and std {std} normalise nothing")));

@@ -1,7 +1,6 @@
 //! The tensors of a folder's safetensors files, by name.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Component, Path};
 
 use burn::tensor::{Device, Tensor, TensorData};
@@ -9,21 +8,23 @@ use half::{bf16, f16};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 
-use super::HfError;
+use super::{HfError, NonFinite, checksum, files};
 
 /// Tensors not taken yet. Each was converted to `f32`.
 pub(crate) struct Weights(BTreeMap<String, (Vec<f32>, Vec<usize>)>);
 
 impl Weights {
     /// Every tensor of `model.safetensors`, or of the shards its index names.
-    pub(crate) fn read(folder: &Path) -> Result<Self, HfError> {
+    ///
+    /// Memory stays within four times the size of the files.
+    pub(crate) fn read(folder: &Path, non_finite: NonFinite) -> Result<Self, HfError> {
         let (single, index) = (folder.join("model.safetensors"), folder.join("model.safetensors.index.json"));
         let mut weights = Self(BTreeMap::new());
         if single.is_file() {
-            weights.add(&single)?;
+            weights.add(&single, non_finite)?;
         } else if index.is_file() {
             for shard in shards(&index)? {
-                weights.add(&folder.join(shard))?;
+                weights.add(&folder.join(shard), non_finite)?;
             }
         } else {
             return Err(HfError::file(&single, "there is no such file, and no index of shards beside it"));
@@ -31,14 +32,19 @@ impl Weights {
         Ok(weights)
     }
 
-    fn add(&mut self, path: &Path) -> Result<(), HfError> {
-        let bytes = fs::read(path).map_err(|e| HfError::file(path, e))?;
+    fn add(&mut self, path: &Path, non_finite: NonFinite) -> Result<(), HfError> {
+        let bytes = files::read(path, u64::MAX)?;
+        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| HfError::file(path, e))?;
         let file = SafeTensors::deserialize(&bytes).map_err(|e| HfError::file(path, e))?;
+        if !checksum::holds(header.metadata().as_ref(), &file) {
+            return Err(HfError::file(path, "is damaged: its checksum does not match; copy it again"));
+        }
         for (name, view) in file.tensors() {
             let numbers = decode(view.dtype(), view.data()).ok_or_else(|| {
                 HfError::tensor(&name, format!("is {:?}; F32, F16 or BF16 are read", view.dtype()))
             })?;
-            if let Some(bad) = numbers.iter().find(|x| !x.is_finite()) {
+            let bad = numbers.iter().find(|x| !x.is_finite()).filter(|_| non_finite == NonFinite::Refused);
+            if let Some(bad) = bad {
                 return Err(HfError::tensor(&name, format!("holds {bad}: the weights are broken")));
             }
             if self.0.insert(name.clone(), (numbers, view.shape().to_vec())).is_some() {
@@ -111,7 +117,7 @@ impl Weights {
 
 /// The shards that an index names, each a file of the folder itself.
 fn shards(index: &Path) -> Result<Vec<String>, HfError> {
-    let text = fs::read_to_string(index).map_err(|e| HfError::file(index, e))?;
+    let text = files::text(index, files::MOST_SETTINGS_BYTES)?;
     let json: serde_json::Value = serde_json::from_str(&text).map_err(|e| HfError::file(index, e))?;
     let map = json["weight_map"].as_object().ok_or_else(|| HfError::file(index, "has no `weight_map`"))?;
     let mut shards = Vec::new();
