@@ -26,7 +26,7 @@
 //! [`conjugate_gradient`], [`line_search`], [`natural_gradient`], [`tilt`], [`bootstrap`].
 //!
 //! *Tensor* functions take flat `[N]` decisions and are differentiable: [`dist`], [`token_log_prob`], [`kl`],
-//! [`surrogate`], [`value_loss`], [`masked`], [`preference`], [`grpo`], [`diagnostics`].
+//! [`surrogate`], [`value_loss`], [`q_learning`], [`masked`], [`preference`], [`grpo`], [`diagnostics`].
 //!
 //! # Failure
 //!
@@ -47,6 +47,7 @@ pub mod line_search;
 pub mod masked;
 pub mod natural_gradient;
 pub mod preference;
+pub mod q_learning;
 pub mod real;
 pub mod returns;
 pub mod running;

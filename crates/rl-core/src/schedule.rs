@@ -44,6 +44,16 @@ pub enum Schedule {
         /// The number at the end.
         to: f64,
     },
+    /// `from + (to − from)·p/over` over the first `over` of the run, then `to`: how ε-greedy exploration ends.   Mnih
+    /// 2015
+    Ramp {
+        /// The first number.
+        from: f64,
+        /// The number from `over` on.
+        to: f64,
+        /// The share of the run in which it moves, in `(0, 1]`.
+        over: f64,
+    },
 }
 
 impl Schedule {
@@ -54,6 +64,7 @@ impl Schedule {
         match *self {
             Self::Constant(value) => value,
             Self::Linear { from, to } => from + (to - from) * p,
+            Self::Ramp { from, to, over } => from + (to - from) * (p / over).min(1.0),
             Self::Cosine { from, to } => to + (from - to) * 0.5 * (1.0 + (PI * p).cos()),
             Self::WarmupLinear { warmup, peak, .. } if p < warmup => peak * p / warmup,
             Self::WarmupLinear { warmup, peak, to } if warmup < 1.0 => {
@@ -77,6 +88,12 @@ impl Schedule {
                 }
                 (peak, to)
             }
+            Self::Ramp { from, to, over } => {
+                if !(over > 0.0 && over <= 1.0) {
+                    return Err(CoreError::OutOfRange { key, range: "(0, 1] in its `over`", got: over });
+                }
+                (from, to)
+            }
         };
         match [one, two].into_iter().find(|x| !(x.is_finite() && *x >= 0.0)) {
             Some(got) => Err(CoreError::OutOfRange { key, range: "[0, ∞)", got }),
@@ -99,6 +116,7 @@ enum Table {
     Linear { from: f64, to: f64 },
     Cosine { from: f64, to: f64 },
     WarmupLinear { warmup: f64, peak: f64, to: f64 },
+    Ramp { from: f64, to: f64, over: f64 },
 }
 
 impl From<Table> for Schedule {
@@ -108,6 +126,7 @@ impl From<Table> for Schedule {
             Table::Linear { from, to } => Self::Linear { from, to },
             Table::Cosine { from, to } => Self::Cosine { from, to },
             Table::WarmupLinear { warmup, peak, to } => Self::WarmupLinear { warmup, peak, to },
+            Table::Ramp { from, to, over } => Self::Ramp { from, to, over },
         }
     }
 }
@@ -121,6 +140,7 @@ impl Serialize for Schedule {
             Self::WarmupLinear { warmup, peak, to } => {
                 Table::WarmupLinear { warmup, peak, to }.serialize(serializer)
             }
+            Self::Ramp { from, to, over } => Table::Ramp { from, to, over }.serialize(serializer),
         }
     }
 }
@@ -194,6 +214,17 @@ mod tests {
             assert!((rate.at(progress) - want).abs() < 1e-12, "at {progress}: {}", rate.at(progress));
         }
         assert_eq!(Schedule::WarmupLinear { warmup: 0.0, peak: 1.0, to: 0.5 }.at(0.0), 1.0);
+    }
+
+    #[test]
+    fn a_ramp_arrives_early_and_stays() {
+        let epsilon = Schedule::Ramp { from: 1.0, to: 0.04, over: 0.16 };
+        for (progress, want) in [(0.0, 1.0), (0.08, 0.52), (0.16, 0.04), (0.5, 0.04), (1.0, 0.04)] {
+            assert!((epsilon.at(progress) - want).abs() < 1e-12, "at {progress}: {}", epsilon.at(progress));
+        }
+        let error = Schedule::Ramp { from: 1.0, to: 0.0, over: 0.0 }.validate("epsilon").unwrap_err();
+        assert_eq!(error.to_string(), "`epsilon` must be in (0, 1] in its `over`, but is 0");
+        assert_eq!(read("rate = { kind = \"ramp\", from = 1, to = 0.04, over = 0.16 }"), epsilon);
     }
 
     #[test]

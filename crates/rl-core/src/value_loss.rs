@@ -5,7 +5,7 @@
 
 use burn::tensor::{Bool, Tensor};
 
-use crate::hand_gradient::constant;
+use crate::hand_gradient::{constant, with_slope};
 
 /// Half the squared error, `½·(V − R)²`.
 ///
@@ -14,6 +14,21 @@ use crate::hand_gradient::constant;
 #[must_use]
 pub fn squared(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
     (value - target).square() * 0.5
+}
+
+/// Huber's loss of the error `e = V − R`: `½·e²` within ±1, `|e| − ½` beyond, so that no error pulls harder than 1.
+///
+/// Huber 1964; what Mnih 2015 call clipping the error term to `[−1, 1]`.
+///
+/// # Shapes
+/// `value: [N]`, `target: [N]` → `[N]`
+#[must_use]
+pub fn huber(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
+    let error = value - target;
+    // ½·c² + c·(e − c) with c = clip(e, −1, 1), whose slope is c on both sides.
+    let near = constant(&error).clamp(-1.0, 1.0);
+    let value = near.clone().square() * -0.5 + near.clone() * constant(&error);
+    with_slope(value, &error, || near)
 }
 
 /// Half the larger of the plain and the clipped squared error (OpenAI baselines, CleanRL).
