@@ -12,6 +12,7 @@ mod listing;
 mod masked;
 mod natural_gradient;
 mod preference;
+mod q_learning;
 mod returns;
 mod running;
 mod schedule;

@@ -6,10 +6,14 @@
 use anyhow::Result;
 use burn::tensor::Tensor;
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{A2c, EnvCollector, Persist, Ppo, Reinforce, Rollout, Trpo, Update, streams};
+use rl_algos::{
+    A2c, Collector, Dqn, DqnConfig, EnvCollector, EpsilonGreedy, Persist, Ppo, Reinforce, Rollout, Trpo, Update, streams,
+};
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
-use rl_models::{ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, MlpValue, Separate, Shared};
+use rl_models::{
+    ActorCritic, CategoricalHead, GaussianHead, Head, MlpPolicy, MlpValue, QNetwork, Separate, Shared,
+};
 
 use crate::config::{AlgoConfig, Layout, RunConfig};
 use crate::device::ChosenDevice;
@@ -42,11 +46,11 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
 }
 
 /// What a run in environments is made of, before its first update.
-pub struct Parts<E: Env, M, U> {
+pub struct Parts<E: Env, M, C, U> {
     /// Policy and value, and what teaches them.
     pub learner: Learner<M, U>,
     /// What samples.
-    pub collector: EnvCollector<E>,
+    pub collector: C,
     /// Makes one more environment.
     pub make_env: fn() -> E,
 }
@@ -57,12 +61,13 @@ pub trait EnvJob {
     type Output;
 
     /// Does it.
-    fn run<E, M, U>(self, parts: Parts<E, M, U>) -> Self::Output
+    fn run<E, M, C, U>(self, parts: Parts<E, M, C, U>) -> Self::Output
     where
         E: Env,
         M: ActorCritic<Obs = Tensor<2>>,
         <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
-        U: Update<M, Data = Rollout<Tensor<2>, M::Dist>> + Persist;
+        C: Collector<M>,
+        U: Update<M, Data = C::Data> + Persist;
 }
 
 /// A job that needs no parts gets them as a session.
@@ -74,12 +79,13 @@ struct InEnvironments<'a, J> {
 impl<J: Job> EnvJob for InEnvironments<'_, J> {
     type Output = J::Output;
 
-    fn run<E, M, U>(self, parts: Parts<E, M, U>) -> J::Output
+    fn run<E, M, C, U>(self, parts: Parts<E, M, C, U>) -> J::Output
     where
         E: Env,
         M: ActorCritic<Obs = Tensor<2>>,
         <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
-        U: Update<M, Data = Rollout<Tensor<2>, M::Dist>> + Persist,
+        C: Collector<M>,
+        U: Update<M, Data = C::Data> + Persist,
     {
         self.job.run(EnvSession::new(parts, self.config.eval.clone()))
     }
@@ -92,6 +98,9 @@ impl<J: Job> EnvJob for InEnvironments<'_, J> {
 pub fn assemble_in_environments<J: EnvJob>(config: &RunConfig, device: ChosenDevice, job: J) -> J::Output {
     match config.task.kind.world() {
         World::Discrete(make) => {
+            if let AlgoConfig::Dqn(dqn) = &config.algo {
+                return with_q_network(config, dqn, device, make, job);
+            }
             let head = CategoricalHead::new(make().action_space().width());
             with_head(config, device, make, head, job)
         }
@@ -107,6 +116,26 @@ fn gaussian(config: &RunConfig, actions: &ActionSpace, device: &ChosenDevice) ->
     let model = &config.model;
     let limits = (model.log_std_min, model.log_std_max);
     GaussianHead::new(actions.width(), model.log_std_init, limits, &device.device)
+}
+
+/// DQN: action values in place of a policy, ε-greedy play in place of rollouts.
+fn with_q_network<J: EnvJob>(
+    config: &RunConfig,
+    dqn: &DqnConfig,
+    device: ChosenDevice,
+    make_env: fn() -> AnyEnv<usize>,
+    job: J,
+) -> J::Output {
+    let envs = VecEnv::new((0..config.task.envs).map(|_| make_env()).collect(), config.seed);
+    let (shape, obs_dim, actions) =
+        (config.model.mlp(device.kernels), envs.obs_dim(), envs.action_space().width());
+    let (mut weights, rng) = (streams::weights(config.seed), streams::actions(config.seed));
+    let model = QNetwork::new(&shape, obs_dim, actions, &mut weights, &device.device);
+    let collector =
+        EpsilonGreedy::new(envs, dqn.rollout_steps, dqn.epsilon, config.total_steps, &device.device)
+            .with_random_start(dqn.learning_starts);
+    let learner = Learner::new(model, Dqn::new(dqn.clone(), config.updates()), rng, device);
+    job.run(Parts { learner, collector, make_env })
 }
 
 /// Picks algorithm and collector.
@@ -146,6 +175,7 @@ where
             let algorithm = Reinforce::new(reinforce.clone(), config.total_steps);
             with_algorithm(config, device, make_env, head, collector, algorithm, job)
         }
+        AlgoConfig::Dqn(_) => unreachable!("a run of DQN is put together by `with_q_network`"),
         // Refused by `RunConfig::validate`, or done by `rlhf::assemble`.
         AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_) => {
             unreachable!("an RLHF run is not a run in an environment")

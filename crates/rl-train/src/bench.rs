@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use burn::tensor::{Tensor, TensorData};
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{Persist, Rollout, Update};
+use rl_algos::{Collector, Persist, Update};
 use rl_core::dist::Distribution;
 use rl_core::returns::{End, gae};
 use rl_envs::{Env, VecEnv};
@@ -69,21 +69,22 @@ struct Figures {
 impl EnvJob for Bench<'_> {
     type Output = Result<Outcome>;
 
-    fn run<E, M, U>(self, parts: Parts<E, M, U>) -> Result<Outcome>
+    fn run<E, M, C, U>(self, parts: Parts<E, M, C, U>) -> Result<Outcome>
     where
         E: Env,
         M: ActorCritic<Obs = Tensor<2>>,
         <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
-        U: Update<M, Data = Rollout<Tensor<2>, M::Dist>> + Persist,
+        C: Collector<M>,
+        U: Update<M, Data = C::Data> + Persist,
     {
         let (envs, steps) = (self.config.task.envs, self.config.algo.rollout_steps());
         let rows = envs * steps;
         let share = self.seconds / 4.0;
 
         let session = EnvSession::new(parts, self.config.eval.clone());
-        let mut session = Some(session.rollout_and_update()?.0); // caches are warm, buffers are there
+        let mut session = Some(session.collect_and_update()?.0); // caches are warm, buffers are there
         let loop_us = per_step(self.seconds, rows, || {
-            let (next, _) = session.take().context("an update went bad")?.rollout_and_update()?;
+            let (next, _) = session.take().context("an update went bad")?.collect_and_update()?;
             session = Some(next);
             Ok(())
         })?;
@@ -115,11 +116,11 @@ impl EnvJob for Bench<'_> {
             Ok(())
         })?;
 
-        let (rollout, _) = collector.collect(&model, &mut rng);
+        let (data, _) = collector.collect(&model, &mut rng);
         let mut held = Some(model);
         let update_us = per_step(share, rows, || {
             let (next, _) =
-                algorithm.update(held.take().context("an update went bad")?, &rollout, &mut rng)?;
+                algorithm.update(held.take().context("an update went bad")?, &data, &mut rng)?;
             held = Some(next);
             Ok(())
         })?;

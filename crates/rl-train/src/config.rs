@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::rlhf::config::TokenWorldConfig;
-use crate::world::TaskKind;
+use crate::world::{TaskKind, World};
 pub use algo::{ALGORITHMS, AlgoConfig};
 use error::ConfigError;
 use reader::{OFF, read};
@@ -257,11 +257,12 @@ impl RunConfig {
             AlgoConfig::Trpo(trpo) | AlgoConfig::Npg(trpo) => trpo.validate(task.envs)?,
             AlgoConfig::A2c(a2c) => a2c.validate()?,
             AlgoConfig::Reinforce(reinforce) => reinforce.validate()?,
+            AlgoConfig::Dqn(dqn) => dqn.validate()?,
             AlgoConfig::RlhfPpo(ppo) => ppo.validate()?,
             AlgoConfig::Rloo(rloo) => rloo.validate()?,
             AlgoConfig::Grpo(grpo) => grpo.validate()?,
         }
-        self.algo.fit(model)?;
+        self.algo.fit(model, normalize)?;
         self.match_task()?;
         if self.updates() == 0 {
             let (envs, steps) = (task.envs, self.algo.rollout_steps());
@@ -278,6 +279,9 @@ impl RunConfig {
         let cure = match (rlhf, self.task.kind == TaskKind::TokenWorld) {
             (true, false) => "it writes responses: set `task.kind = \"token_world\"`, or use `ppo`",
             (false, true) => "responses are learnt by `rlhf_ppo`, `rloo` or `grpo`",
+            _ if matches!((&self.algo, self.task.kind.world()), (AlgoConfig::Dqn(_), World::Continuous(_))) => {
+                "it compares numbered actions: take a discrete task, or use `ppo`"
+            }
             _ if !rlhf && self.token_world.is_some() => "take the table [token_world] out",
             _ if !rlhf && self.guards.is_some() => "take the table [guards] out: guards watch responses",
             _ => {

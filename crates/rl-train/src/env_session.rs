@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
-use rl_algos::collect_env::{ActionOf, CollectorState};
-use rl_algos::{EnvCollector, Evaluation, Persist, Report, Rollout, Update, UpdateError, evaluate};
+use rl_algos::collect_env::ActionOf;
+use rl_algos::{Collector, Evaluation, Persist, Report, Update, UpdateError, evaluate};
 use rl_core::dist::Distribution;
 use rl_envs::{Env, EpisodeWindow, VecEnv};
 use rl_models::ActorCritic;
@@ -20,11 +20,11 @@ use crate::metrics::Row;
 const WINDOW: usize = 100;
 
 /// A run in environments and how far it is.
-pub struct EnvSession<E: Env, M, U> {
+pub struct EnvSession<E: Env, M, C, U> {
     /// What learns.
     pub learner: Learner<M, U>,
     /// What samples.
-    pub collector: EnvCollector<E>,
+    pub collector: C,
     /// Makes one more environment.
     pub make_env: fn() -> E,
     eval: EvalConfig,
@@ -33,32 +33,33 @@ pub struct EnvSession<E: Env, M, U> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct Saved<S> {
     learner: LearnerState,
-    collector: CollectorState,
+    collector: S,
     episodes: EpisodeWindow,
 }
 
-impl<E, M, U> EnvSession<E, M, U>
+impl<E, M, C, U> EnvSession<E, M, C, U>
 where
     E: Env,
     M: ActorCritic<Obs = Tensor<2>>,
     <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
-    U: Update<M, Data = Rollout<Tensor<2>, M::Dist>> + Persist,
+    C: Collector<M>,
+    U: Update<M, Data = C::Data> + Persist,
 {
     /// A run before its first update, evaluated as `eval` says.
-    pub fn new(parts: Parts<E, M, U>, eval: EvalConfig) -> Self {
+    pub fn new(parts: Parts<E, M, C, U>, eval: EvalConfig) -> Self {
         let Parts { learner, collector, make_env } = parts;
         Self { learner, collector, make_env, eval, episodes: EpisodeWindow::new(WINDOW) }
     }
 
-    /// One rollout, one update, and their metrics.
+    /// New data, one update, and their metrics.
     ///
     /// # Errors
     /// [`UpdateError`]; the model is gone with it.
-    pub fn rollout_and_update(mut self) -> Result<(Self, Row), UpdateError> {
-        let (rollout, finished) = self.collector.collect(&self.learner.model, &mut self.learner.rng);
-        let (learner, mut row) = self.learner.learn(&rollout, rollout.decisions() as u64)?;
+    pub fn collect_and_update(mut self) -> Result<(Self, Row), UpdateError> {
+        let (data, finished) = self.collector.collect(&self.learner.model, &mut self.learner.rng);
+        let (learner, mut row) = self.learner.learn(&data, C::steps(&data) as u64)?;
         self.learner = learner;
         let n = finished.0.len() as f64;
         row.push("charts/episodes", n);
@@ -72,12 +73,13 @@ where
     }
 }
 
-impl<E, M, U> Session for EnvSession<E, M, U>
+impl<E, M, C, U> Session for EnvSession<E, M, C, U>
 where
     E: Env,
     M: ActorCritic<Obs = Tensor<2>>,
     <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
-    U: Update<M, Data = Rollout<Tensor<2>, M::Dist>> + Persist,
+    C: Collector<M>,
+    U: Update<M, Data = C::Data> + Persist,
 {
     type Findings = Greedy;
 
@@ -90,7 +92,7 @@ where
     }
 
     fn advance(self) -> Result<(Self, Advanced)> {
-        let (session, row) = self.rollout_and_update()?;
+        let (session, row) = self.collect_and_update()?;
         Ok((session, Advanced { row, alarms: vec![] }))
     }
 
@@ -109,7 +111,7 @@ where
     }
 
     fn load(mut self, state: Value, tensors: &Tensors) -> Result<Self> {
-        let Saved { learner, collector, episodes } = serde_json::from_value(state)?;
+        let Saved::<C::State> { learner, collector, episodes } = serde_json::from_value(state)?;
         self.learner = self.learner.load(learner, tensors)?;
         self.collector.set_state(collector);
         self.episodes = episodes;

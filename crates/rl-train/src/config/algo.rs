@@ -1,14 +1,14 @@
 //! `[algo]`: which algorithm, and its settings.
 
 use rl_algos::{
-    A2cConfig, GrpoConfig, LmRolloutConfig, PpoConfig, ReinforceConfig, RlhfPpoConfig, RlooConfig, TrpoConfig,
+    A2cConfig, DqnConfig, GrpoConfig, LmRolloutConfig, PpoConfig, ReinforceConfig, RlhfPpoConfig, RlooConfig, TrpoConfig,
 };
 use serde::Serialize;
 use toml::{Table, Value};
 
 use super::error::ConfigError;
 use super::reader::{Misread, Mistake, OFF, read};
-use super::{Layout, ModelConfig};
+use super::{Layout, ModelConfig, NormalizeConfig};
 
 /// `[algo]`: one kind, and that kind's settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,6 +24,8 @@ pub enum AlgoConfig {
     A2c(A2cConfig),
     /// REINFORCE.
     Reinforce(ReinforceConfig),
+    /// Deep Q-learning.
+    Dqn(DqnConfig),
     /// PPO on responses of a language model, with KL to a reference.
     RlhfPpo(RlhfPpoConfig),
     /// REINFORCE on responses, against the others of their group.
@@ -39,11 +41,12 @@ pub const ALGORITHMS: &[(&str, &str)] = &[
     ("npg", "natural policy gradient: every step as the Fisher matrix proposes it"),
     ("a2c", "advantage actor-critic: one gradient step on each short rollout"),
     ("reinforce", "the policy gradient from whole episodes, with or without a baseline"),
+    ("dqn", "deep Q-learning: action values from a replay, double or not; numbered actions only"),
     ("rlhf_ppo", "PPO on a language model's responses, with a controlled KL to its reference"),
     ("rloo", "REINFORCE on responses, each against the others to its prompt; no critic"),
     ("grpo", "group-relative policy optimisation: token losses, KL in the loss; no critic"),
 ];
-const ALGORITHM_NAMES: &[&str] = &["ppo", "trpo", "npg", "a2c", "reinforce", "rlhf_ppo", "rloo", "grpo"];
+const ALGORITHM_NAMES: &[&str] = &["ppo", "trpo", "npg", "a2c", "reinforce", "dqn", "rlhf_ppo", "rloo", "grpo"];
 
 impl AlgoConfig {
     /// The algorithm of a table.
@@ -68,6 +71,7 @@ impl AlgoConfig {
             Some("npg") => read(&settings).map(Self::Npg),
             Some("a2c") => read(&settings).map(Self::A2c),
             Some("reinforce") => read(&settings).map(Self::Reinforce),
+            Some("dqn") => read(&settings).map(Self::Dqn),
             Some("rlhf_ppo") => read(&settings).map(Self::RlhfPpo),
             Some("rloo") => read(&settings).map(Self::Rloo),
             Some("grpo") => read(&settings).map(Self::Grpo),
@@ -84,6 +88,7 @@ impl AlgoConfig {
             Self::Npg(_) => "npg",
             Self::A2c(_) => "a2c",
             Self::Reinforce(_) => "reinforce",
+            Self::Dqn(_) => "dqn",
             Self::RlhfPpo(_) => "rlhf_ppo",
             Self::Rloo(_) => "rloo",
             Self::Grpo(_) => "grpo",
@@ -93,7 +98,12 @@ impl AlgoConfig {
     /// How an RLHF algorithm samples; `None` for the others.
     pub fn rlhf_rollout(&self) -> Option<&LmRolloutConfig> {
         match self {
-            Self::Ppo(_) | Self::Trpo(_) | Self::Npg(_) | Self::A2c(_) | Self::Reinforce(_) => None,
+            Self::Ppo(_)
+            | Self::Trpo(_)
+            | Self::Npg(_)
+            | Self::A2c(_)
+            | Self::Reinforce(_)
+            | Self::Dqn(_) => None,
             Self::RlhfPpo(RlhfPpoConfig { rollout, .. })
             | Self::Rloo(RlooConfig { rollout, .. })
             | Self::Grpo(GrpoConfig { rollout, .. }) => Some(rollout),
@@ -106,15 +116,19 @@ impl AlgoConfig {
             Self::Ppo(ppo) => ppo.rollout_steps,
             Self::Trpo(trpo) | Self::Npg(trpo) => trpo.rollout_steps,
             Self::A2c(a2c) => a2c.rollout_steps,
+            Self::Dqn(dqn) => dqn.rollout_steps,
             Self::Reinforce(_) | Self::RlhfPpo(_) | Self::Rloo(_) | Self::Grpo(_) => 1,
         }
     }
 
-    /// Checks that the algorithm can work with such a model, and that its name is the right one.
+    /// Checks that the algorithm can work with such a model and such normalisers, and that its name is the right one.
     ///
     /// # Errors
     /// Names the first setting that does not go with the algorithm.
-    pub fn fit(&self, model: &ModelConfig) -> Result<(), ConfigError> {
+    pub fn fit(&self, model: &ModelConfig, normalize: &NormalizeConfig) -> Result<(), ConfigError> {
+        if let Self::Dqn(_) = self {
+            return fit_dqn(model, normalize);
+        }
         let (Self::Trpo(trpo) | Self::Npg(trpo)) = self else { return Ok(()) };
         let (key, got, why) = match (self, &trpo.line_search) {
             _ if model.layout == Layout::Shared => (
@@ -135,4 +149,18 @@ impl AlgoConfig {
         };
         Err(ConfigError::NotWithAlgo { key, got, algo: self.name(), why })
     }
+}
+
+/// DQN learns one network from transitions of long ago.
+fn fit_dqn(model: &ModelConfig, normalize: &NormalizeConfig) -> Result<(), ConfigError> {
+    let stale = "the statistics would have moved since a transition was stored; take it out";
+    let (key, got, why) = match normalize {
+        _ if model.layout == Layout::Shared => {
+            ("model.layout", "\"shared\"".into(), "it has one network; use \"separate\"")
+        }
+        NormalizeConfig { obs_clip: Some(clip), .. } => ("normalize.obs_clip", clip.to_string(), stale),
+        NormalizeConfig { reward_clip: Some(clip), .. } => ("normalize.reward_clip", clip.to_string(), stale),
+        _ => return Ok(()),
+    };
+    Err(ConfigError::NotWithAlgo { key, got, algo: "dqn", why })
 }

@@ -56,6 +56,7 @@ shipped![
     "reinforce-gridworld",
     "reinforce-kakade",
     "reinforce-lqr",
+    "dqn-cart-pole",
 ];
 
 /// A run file, not yet read.
