@@ -48,6 +48,9 @@ pub struct EnvCollector<E: Env> {
     pub(crate) obs_norm: Option<ObsNormalizer>,
     pub(crate) reward_scale: Option<RewardScaler>,
     pub(crate) device: Device,
+    /// ρ of the noise of continuous actions, and the noise itself.
+    noise_correlation: f64,
+    noise: Vec<f64>,
     /// What each decision of a whole episode is credited with; absent collects steps instead.
     whole_episodes: Option<Credit>,
 }
@@ -58,14 +61,25 @@ pub struct CollectorState {
     envs: VecEnvState,
     obs_norm: Option<ObsNormalizer>,
     reward_scale: Option<RewardScaler>,
+    noise: Vec<f64>,
 }
 
 impl<E: Env> EnvCollector<E> {
     /// Collects `steps` steps of each environment per rollout, with advantages for γ and λ.
     pub fn new(envs: VecEnv<E>, steps: usize, gamma: f64, gae_lambda: f64, device: &Device) -> Self {
         let device = device.clone().inner();
-        let whole_episodes = None;
-        Self { envs, steps, gamma, gae_lambda, obs_norm: None, reward_scale: None, device, whole_episodes }
+        Self {
+            envs,
+            steps,
+            gamma,
+            gae_lambda,
+            obs_norm: None,
+            reward_scale: None,
+            device,
+            noise_correlation: 0.0,
+            noise: Vec::new(),
+            whole_episodes: None,
+        }
     }
 
     /// Collects one whole episode of each environment per rollout, credited with its returns; see
@@ -86,6 +100,14 @@ impl<E: Env> EnvCollector<E> {
         self
     }
 
+    /// Correlates the noise of continuous actions from step to step; see [`Distribution::draw_correlated`] and
+    /// docs/adr/0010-correlated-noise.md. Whole episodes draw without memory: the probability of a trajectory is then the
+    /// product of its steps'.
+    pub fn with_noise_correlation(mut self, correlation: f64) -> Self {
+        self.noise_correlation = correlation;
+        self
+    }
+
     /// The observation normaliser as it stands; evaluation uses a frozen copy.
     pub fn obs_norm(&self) -> Option<&ObsNormalizer> {
         self.obs_norm.as_ref()
@@ -97,6 +119,7 @@ impl<E: Env> EnvCollector<E> {
             envs: self.envs.state(),
             obs_norm: self.obs_norm.clone(),
             reward_scale: self.reward_scale.clone(),
+            noise: self.noise.clone(),
         }
     }
 
@@ -105,6 +128,7 @@ impl<E: Env> EnvCollector<E> {
         self.envs.set_state(state.envs);
         self.obs_norm = state.obs_norm;
         self.reward_scale = state.reward_scale;
+        self.noise = state.noise;
     }
 
     /// The next rollout with the model's policy: `T` steps of `E` environments, or `E` whole episodes.
@@ -141,7 +165,10 @@ impl<E: Env> EnvCollector<E> {
             let now = self.observe(&mut obs);
             let law = model.policy(&self.tensor(now, n_envs));
             let first = actions.len();
-            law.draw(rng, &mut actions, &mut log_probs);
+            match self.noise_correlation {
+                0.0 => law.draw(rng, &mut actions, &mut log_probs),
+                rho => law.draw_correlated(rng, rho, &mut self.noise, &mut actions, &mut log_probs),
+            }
             let drawn = &actions[first..];
             let width = drawn.len() / n_envs;
             let step = self.envs.step(|env| ActionOf::action(drawn, env, width));

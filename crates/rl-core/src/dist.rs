@@ -81,6 +81,24 @@ pub trait Distribution: Clone {
     /// to `actions` and N to `log_probs`: the log-probability is that of the numbers appended, as rounded.
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R, actions: &mut Vec<Self::Elem>, log_probs: &mut Vec<f32>);
 
+    /// [`draw`](Self::draw) with noise that remembers, for laws that are a mean plus normal noise: the noise of a
+    /// decision is `ξ_t = ρ·ξ_{t−1} + √(1 − ρ²)·ε_t` with standard normal ε, and `ρ` is `correlation`.
+    ///
+    /// Each draw by itself follows the law, and its log-probability is the law's; only from step to step the noise keeps
+    /// its direction, for about `1/(1 − ρ)` steps. `memory` holds ξ between calls; empty, it starts with ξ = ε. Other
+    /// laws draw as ever.   Korenkevych et al. 2019, *Autoregressive policies for continuous control*, p = 1
+    fn draw_correlated<R: Rng + ?Sized>(
+        &self,
+        rng: &mut R,
+        correlation: f64,
+        memory: &mut Vec<f64>,
+        actions: &mut Vec<Self::Elem>,
+        log_probs: &mut Vec<f32>,
+    ) {
+        let _ = (correlation, memory);
+        self.draw(rng, actions, log_probs);
+    }
+
     /// The actions of `rows` decisions as an event on `device`: the inverse of [`elems`](Self::elems).
     ///
     /// # Panics

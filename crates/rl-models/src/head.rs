@@ -19,16 +19,28 @@ pub trait Head: Module + ModuleDisplay {
     fn law(&self, z: Tensor<2>) -> Self::Dist;
 }
 
-/// Discrete actions: the outputs are logits, `π(a) = softmax(z)_a`. No parameters of its own.
+/// Discrete actions: the outputs are logits, `π(a) = softmax(z/T)_a`. No parameters of its own.
 #[derive(Module, Debug)]
 pub struct CategoricalHead {
     actions: usize,
+    temperature: f64,
 }
 
 impl CategoricalHead {
     /// A head over `actions` choices.
     pub fn new(actions: usize) -> Self {
-        Self { actions }
+        Self { actions, temperature: 1.0 }
+    }
+
+    /// `π ∝ π₁^{1/T}` in place of the law π₁ at temperature 1, in play and in learning alike.
+    ///
+    /// # Panics
+    /// Unless `0 < T < ∞`.
+    #[must_use]
+    pub fn with_temperature(mut self, temperature: f64) -> Self {
+        assert!(temperature > 0.0 && temperature.is_finite(), "a temperature of {temperature}");
+        self.temperature = temperature;
+        self
     }
 }
 
@@ -40,17 +52,18 @@ impl Head for CategoricalHead {
     }
 
     fn law(&self, z: Tensor<2>) -> Categorical {
-        Categorical::new(z)
+        Categorical::new(if self.temperature == 1.0 { z } else { z / self.temperature })
     }
 }
 
 /// Continuous actions: the outputs are means, and log σ is a parameter that no state moves,
-/// `π(a) = N(z, diag(exp(2·clamp(log σ))))`.
+/// `π(a) = N(z, T·diag(exp(2·clamp(log σ))))`.
 #[derive(Module, Debug)]
 pub struct GaussianHead {
     log_std: Param<Tensor<1>>,
     log_std_min: f64,
     log_std_max: f64,
+    temperature: f64,
 }
 
 impl GaussianHead {
@@ -63,7 +76,19 @@ impl GaussianHead {
             log_std: Param::from_tensor(Tensor::full([dims], log_std, device)).set_require_grad(true),
             log_std_min: limits.0,
             log_std_max: limits.1,
+            temperature: 1.0,
         }
+    }
+
+    /// `π ∝ π₁^{1/T}` in place of the law π₁ at temperature 1: T times the variance, in play and in learning alike.
+    ///
+    /// # Panics
+    /// Unless `0 < T < ∞`.
+    #[must_use]
+    pub fn with_temperature(mut self, temperature: f64) -> Self {
+        assert!(temperature > 0.0 && temperature.is_finite(), "a temperature of {temperature}");
+        self.temperature = temperature;
+        self
     }
 }
 
@@ -77,6 +102,10 @@ impl Head for GaussianHead {
     fn law(&self, z: Tensor<2>) -> DiagGaussian {
         let dims = z.dims();
         let log_std = self.log_std.val().clamp(self.log_std_min, self.log_std_max);
+        let log_std = match self.temperature {
+            1.0 => log_std,
+            t => log_std + 0.5 * t.ln(),
+        };
         DiagGaussian::new(z, log_std.unsqueeze::<2>().expand(dims))
     }
 }

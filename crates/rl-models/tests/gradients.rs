@@ -212,3 +212,24 @@ fn a_gaussian_head_keeps_log_std_within_its_limits() {
     let two = GaussianHead::new(2, 2.0, (-5.0, 2.0), &device).law(z).entropy().into_scalar::<f64>();
     assert_eq!(wide, two);
 }
+
+#[test]
+fn a_law_at_temperature_t_is_the_law_to_the_power_of_one_over_t() {
+    let device = Device::flex();
+    let z = normal_rows(5, 3, 1);
+    let logs = |head: CategoricalHead| numbers(head.law(z.clone()).log_probs().reshape([15]));
+    let (cold, plain) = (logs(CategoricalHead::new(3).with_temperature(0.5)), logs(CategoricalHead::new(3)));
+    for (cold, plain) in cold.chunks(3).zip(plain.chunks(3)) {
+        let norm = plain.iter().map(|log_p| (2.0 * log_p).exp()).sum::<f64>().ln();
+        plain.iter().zip(cold).for_each(|(p, c)| assert!((2.0 * p - norm - c).abs() < 1e-5, "{p} {c}"));
+    }
+    // A Gaussian to the power 1/T has T times the variance: a deviation of √T costs what 1 did.
+    let head = GaussianHead::new(1, -0.3, (-5.0, 2.0), &device);
+    let drop = |head: &GaussianHead, by: f32| {
+        let law = head.law(Tensor::zeros([1, 1], &device));
+        let at = |x: f32| law.log_prob(&Tensor::from_data([[x]], &device)).into_scalar::<f64>();
+        at(0.0) - at(by)
+    };
+    let (plain, warm) = (drop(&head, 1.0), drop(&head.clone().with_temperature(4.0), 2.0));
+    assert!((plain - warm).abs() < 1e-5, "{plain} {warm}");
+}

@@ -101,7 +101,8 @@ pub fn assemble_in_environments<J: EnvJob>(config: &RunConfig, device: ChosenDev
             if let AlgoConfig::Dqn(dqn) = &config.algo {
                 return with_q_network(config, dqn, device, make, job);
             }
-            let head = CategoricalHead::new(make().action_space().width());
+            let head = CategoricalHead::new(make().action_space().width())
+                .with_temperature(config.model.temperature);
             with_head(config, device, make, head, job)
         }
         World::Continuous(make) => {
@@ -116,6 +117,7 @@ fn gaussian(config: &RunConfig, actions: &ActionSpace, device: &ChosenDevice) ->
     let model = &config.model;
     let limits = (model.log_std_min, model.log_std_max);
     GaussianHead::new(actions.width(), model.log_std_init, limits, &device.device)
+        .with_temperature(model.temperature)
 }
 
 /// DQN: action values in place of a policy, ε-greedy play in place of rollouts.
@@ -241,8 +243,9 @@ where
     job.run(Parts { learner, collector, make_env })
 }
 
-/// The collector with the normalisers that `config` asks for.
+/// The collector with the normalisers and the noise that `config` asks for.
 fn normalised<E: Env>(config: &RunConfig, mut collector: EnvCollector<E>) -> EnvCollector<E> {
+    collector = collector.with_noise_correlation(config.model.noise_correlation);
     if let Some(clip) = config.normalize.obs_clip {
         collector = collector.with_obs_norm(clip);
     }

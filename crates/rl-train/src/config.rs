@@ -126,13 +126,27 @@ pub struct ModelConfig {
     pub log_std_min: f64,
     /// Highest log σ of a continuous policy.
     pub log_std_max: f64,
+    /// ρ, how much of a continuous policy's noise stays from one step to the next; 0 draws it anew.
+    pub noise_correlation: f64,
+    /// T: the policy is `∝ π^{1/T}`, in play and in learning. Above 1 it explores more.
+    pub temperature: f64,
 }
 
 impl Default for ModelConfig {
     fn default() -> Self {
         let MlpConfig { hidden, activation, dropout, .. } = MlpConfig::default();
         let (log_std_init, log_std_min, log_std_max) = (0.0, -5.0, 2.0);
-        Self { hidden, activation, dropout, layout: Layout::Separate, log_std_init, log_std_min, log_std_max }
+        Self {
+            hidden,
+            activation,
+            dropout,
+            layout: Layout::Separate,
+            log_std_init,
+            log_std_min,
+            log_std_max,
+            noise_correlation: 0.0,
+            temperature: 1.0,
+        }
     }
 }
 
@@ -244,6 +258,9 @@ impl RunConfig {
         in_range("model.log_std_max", "(log_std_min, 20]", high, high <= 20.0)?;
         let init = model.log_std_init;
         in_range("model.log_std_init", "[log_std_min, log_std_max]", init, (low..=high).contains(&init))?;
+        let rho = model.noise_correlation;
+        in_range("model.noise_correlation", "[0, 1)", rho, (0.0..1.0).contains(&rho))?;
+        positive("model.temperature", model.temperature)?;
         if model.layout == Layout::Shared && model.hidden.is_empty() {
             return Err(ConfigError::NothingShared);
         }
@@ -281,6 +298,11 @@ impl RunConfig {
             (false, true) => "responses are learnt by `rlhf_ppo`, `rloo` or `grpo`",
             _ if matches!((&self.algo, self.task.kind.world()), (AlgoConfig::Dqn(_), World::Continuous(_))) => {
                 "it compares numbered actions: take a discrete task, or use `ppo`"
+            }
+            _ if self.model.noise_correlation > 0.0
+                && !matches!(self.task.kind.world(), World::Continuous(_)) =>
+            {
+                "its actions have no noise to correlate: set `model.noise_correlation = 0`"
             }
             _ if !rlhf && self.token_world.is_some() => "take the table [token_world] out",
             _ if !rlhf && self.guards.is_some() => "take the table [guards] out: guards watch responses",

@@ -113,13 +113,37 @@ impl Distribution for DiagGaussian {
 
     /// `a_d = μ_d + σ_d·ε_d` with standard normal ε from the host generator, coordinate after coordinate.
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R, actions: &mut Vec<f32>, log_probs: &mut Vec<f32>) {
-        let [_, d] = self.mean.dims();
+        self.draw_correlated(rng, 0.0, &mut Vec::new(), actions, log_probs);
+    }
+
+    /// `a_d = μ_d + σ_d·ξ_d`, with ξ of `memory` moved on first.
+    ///
+    /// # Panics
+    /// If `memory` is of other decisions: neither empty nor `[N·D]`.
+    fn draw_correlated<R: Rng + ?Sized>(
+        &self,
+        rng: &mut R,
+        correlation: f64,
+        memory: &mut Vec<f64>,
+        actions: &mut Vec<f32>,
+        log_probs: &mut Vec<f32>,
+    ) {
+        let [n, d] = self.mean.dims();
         let half_log_two_pi = 0.5 * (2.0 * PI).ln();
-        for z in read(&self.params()).chunks_exact(2 * d) {
+        let fresh = (1.0 - correlation * correlation).sqrt();
+        match memory.len() {
+            0 => memory.extend((0..n * d).map(|_| rng.sample::<f64, _>(StandardNormal))),
+            held => {
+                assert_eq!(held, n * d, "the noise remembered is of other decisions");
+                for noise in memory.iter_mut() {
+                    *noise = correlation * *noise + fresh * rng.sample::<f64, _>(StandardNormal);
+                }
+            }
+        }
+        for (z, noise) in read(&self.params()).chunks_exact(2 * d).zip(memory.chunks_exact(d)) {
             let (means, log_stds) = z.split_at(d);
             let mut log_prob = 0.0;
-            for (mean, log_std) in means.iter().zip(log_stds) {
-                let noise: f64 = rng.sample(StandardNormal);
+            for ((mean, log_std), noise) in means.iter().zip(log_stds).zip(noise) {
                 let action = (mean + log_std.exp() * noise) as f32;
                 let standard = (f64::from(action) - mean) / log_std.exp();
                 log_prob -= 0.5 * standard * standard + log_std + half_log_two_pi;
@@ -185,6 +209,45 @@ mod tests {
         let event = DiagGaussian::event(&actions, 1, &Device::flex());
         assert_eq!(DiagGaussian::elems(&event), actions);
         assert!((number(p.log_prob(&event)) - log_probs[0]).abs() < 1e-5);
+    }
+
+    /// The correlation of neighbours in a row of numbers.
+    fn autocorrelation(x: &[f64]) -> f64 {
+        let square: f64 = x.iter().map(|x| x * x).sum();
+        x.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / square
+    }
+
+    #[test]
+    fn correlated_noise_keeps_its_direction_and_each_draw_keeps_the_law() {
+        let p = law([0.0, 0.0], [0.0, 0.5f32.ln()]);
+        for rho in [0.0, 0.5, 0.9] {
+            let (mut rng, mut memory) = (ChaCha8Rng::seed_from_u64(3), vec![]);
+            let (mut actions, mut log_probs) = (vec![], vec![]);
+            for _ in 0..20_000 {
+                p.draw_correlated(&mut rng, rho, &mut memory, &mut actions, &mut log_probs);
+            }
+            for (start, std) in [(0, 1.0), (1, 0.5)] {
+                let x: Vec<f64> = actions.iter().skip(start).step_by(2).map(|&x| f64::from(x)).collect();
+                let second = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
+                assert!((second / (std * std) - 1.0).abs() < 0.15, "ρ = {rho}: variance {second}");
+                assert!((autocorrelation(&x) - rho).abs() < 0.03, "ρ = {rho}: {}", autocorrelation(&x));
+            }
+            let event = DiagGaussian::event(&actions[..2], 1, &Device::flex());
+            assert!((number(p.log_prob(&event)) - log_probs[0]).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn without_correlation_a_memory_changes_nothing() {
+        let p = law([1.0, -2.0], [0.5, -3.0]);
+        let (mut plain, mut held) = ((vec![], vec![]), (vec![], vec![]));
+        let (mut a, mut b, mut memory) =
+            (ChaCha8Rng::seed_from_u64(3), ChaCha8Rng::seed_from_u64(3), vec![]);
+        for _ in 0..5 {
+            p.draw(&mut a, &mut plain.0, &mut plain.1);
+            p.draw_correlated(&mut b, 0.0, &mut memory, &mut held.0, &mut held.1);
+        }
+        assert_eq!(plain, held);
     }
 
     #[test]

@@ -129,6 +129,22 @@ impl AlgoConfig {
         if let Self::Dqn(_) = self {
             return fit_dqn(model, normalize);
         }
+        if let (Self::Reinforce(_), true) = (self, model.noise_correlation > 0.0) {
+            return Err(ConfigError::NotWithAlgo {
+                key: "model.noise_correlation",
+                got: model.noise_correlation.to_string(),
+                algo: "reinforce",
+                why: "a trajectory's probability is the product of its steps' only without it; use 0",
+            });
+        }
+        if self.rlhf_rollout().is_some() && model.temperature != 1.0 {
+            return Err(ConfigError::NotWithAlgo {
+                key: "model.temperature",
+                got: model.temperature.to_string(),
+                algo: self.name(),
+                why: "responses are sampled at `algo.rollout.temperature`; use 1",
+            });
+        }
         let (Self::Trpo(trpo) | Self::Npg(trpo)) = self else { return Ok(()) };
         let (key, got, why) = match (self, &trpo.line_search) {
             _ if model.layout == Layout::Shared => (
@@ -157,6 +173,9 @@ fn fit_dqn(model: &ModelConfig, normalize: &NormalizeConfig) -> Result<(), Confi
     let (key, got, why) = match normalize {
         _ if model.layout == Layout::Shared => {
             ("model.layout", "\"shared\"".into(), "it has one network; use \"separate\"")
+        }
+        _ if model.temperature != 1.0 => {
+            ("model.temperature", model.temperature.to_string(), "it explores by `algo.epsilon`; use 1")
         }
         NormalizeConfig { obs_clip: Some(clip), .. } => ("normalize.obs_clip", clip.to_string(), stale),
         NormalizeConfig { reward_clip: Some(clip), .. } => ("normalize.reward_clip", clip.to_string(), stale),

@@ -125,6 +125,26 @@ fn runs_of_every_algorithm_resume_exactly() {
     }
 }
 
+/// DQN keeps a replay, a target network and how much it has explored.
+#[test]
+fn a_run_of_dqn_goes_on_with_its_replay_and_its_target_network() {
+    const DQN: &str = "kind=\"dqn\",rollout_steps=16,gradient_steps=8,minibatch_rows=16,replay=500,learning_starts=100,\
+                       target_every=3,target_mix=0.5,epsilon={kind=\"ramp\",from=1,to=0.1,over=0.5}";
+    let place = Place::new();
+    let line = format!("--set algo={{{DQN}}} --set total_steps=7680");
+    place.succeeds(&format!("train tiny.toml --out whole {line}"));
+    let mut child = start(&place, &format!("train tiny.toml --out killed {line}"));
+    // While the replay fills, before it overflows, and after.
+    for rows in [2, 11, 40, 120] {
+        wait_for(&place.path("killed"), rows);
+        signal(&child, "-KILL");
+        assert!(!child.wait().unwrap().success(), "the run was over before it could be killed");
+        child = start(&place, "train --resume killed");
+    }
+    assert!(child.wait().unwrap().success());
+    assert_equal(&place, "whole", "killed");
+}
+
 #[test]
 fn a_polite_signal_saves_and_says_how_to_go_on() {
     let place = Place::new();

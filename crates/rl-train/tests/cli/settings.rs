@@ -40,6 +40,8 @@ const CASES: &[(&str, &str, &[&str])] = &[
     // Weight decay draws log σ towards 0, into the limit.
     ("model.log_std_min", "0.5", &["model.log_std_init=0.5", "algo.optimizer.weight_decay=100"]),
     ("model.log_std_max", "-0.5", &["model.log_std_init=-0.5", "algo.optimizer.weight_decay=100"]),
+    ("model.noise_correlation", "0.5", &[]),
+    ("model.temperature", "2", &[]),
     ("algo.rollout_steps", "16", &[]),
     ("algo.epochs", "3", &[]),
     ("algo.minibatch_rows", "64", &[]),
@@ -155,6 +157,42 @@ const REINFORCE_CASES: &[(&str, &str, &[&str])] = &[
     ("algo.optimizer.eps", "0.1", &[]),
     ("algo.optimizer.weight_decay", "0.1", &[]),
 ];
+/// The settings of DQN.
+const DQN: &str = r#"
+[algo]
+kind = "dqn"
+rollout_steps = 8
+gradient_steps = 4
+minibatch_rows = 16
+replay = 150
+learning_starts = 16
+epsilon = 0.5
+target_every = 2
+max_grad_norm = 0.1
+[algo.optimizer]
+learning_rate = 1e-2
+"#;
+const DQN_CASES: &[(&str, &str, &[&str])] = &[
+    ("algo.rollout_steps", "16", &[]),
+    ("algo.gradient_steps", "3", &[]),
+    ("algo.minibatch_rows", "8", &[]),
+    ("algo.replay", "20", &[]),
+    ("algo.learning_starts", "64", &[]),
+    ("algo.gamma", "0.5", &[]),
+    ("algo.epsilon", "{kind=\"ramp\",from=1,to=0.1,over=0.5}", &[]),
+    ("algo.target", "max", &[]),
+    ("algo.target_every", "3", &[]),
+    ("algo.target_mix", "0.5", &[]),
+    // Huber's loss is half the square until an error exceeds 1.
+    ("algo.loss", "squared", &["algo.max_grad_norm=off", "algo.optimizer.learning_rate=0.1"]),
+    ("algo.max_grad_norm", "off", &[]),
+    ("algo.optimizer.kind", "adamw", &["algo.optimizer.weight_decay=0.1"]),
+    ("algo.optimizer.learning_rate", "1e-3", &[]),
+    ("algo.optimizer.beta1", "0.5", &[]),
+    ("algo.optimizer.beta2", "0.5", &[]),
+    ("algo.optimizer.eps", "0.1", &[]),
+    ("algo.optimizer.weight_decay", "0.1", &[]),
+];
 /// What is not to be seen in the metrics, and the test that sees it.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("algo.kind", "every_algorithm_runs_from_its_own_table"),
@@ -198,6 +236,11 @@ fn every_setting_of_reinforce_moves_the_metrics() {
 }
 
 #[test]
+fn every_setting_of_dqn_moves_the_metrics() {
+    every_setting_of_the_algorithm_moves_the_metrics(&base_of("cart_pole", DQN), DQN_CASES);
+}
+
+#[test]
 fn every_algorithm_runs_from_its_own_table() {
     let kind = |task, algo: &str| {
         let place = Place::with(&base_of(task, algo));
@@ -218,6 +261,7 @@ fn every_algorithm_runs_from_its_own_table() {
         place.bytes(&format!("{kind}/metrics.jsonl"))
     });
     assert_ne!(metrics[0], metrics[1]);
+    assert_eq!(kind("cart_pole", DQN).as_str(), Some("dqn"));
     assert_eq!(kind("cart_pole", REINFORCE).as_str(), Some("reinforce"));
 }
 
