@@ -22,9 +22,12 @@ pub enum Verb {
     /// Evaluate a finished or interrupted run: RUN [--device D]
     #[command(disable_help_flag = true)]
     Eval(Forwarded),
-    /// List tasks, algorithms, run files and devices
+    /// List tasks, algorithms, run files, devices and studies
     #[command(disable_help_flag = true)]
     List(Forwarded),
+    /// Do a study: NAME [--out DIR] [--seeds N] [--quick]
+    #[command(disable_help_flag = true)]
+    Study(Forwarded),
     /// Run every test of the workspace
     Test(Test),
     /// The gate before a commit: fmt, tidy, clippy, rustdoc

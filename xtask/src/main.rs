@@ -30,6 +30,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Train(it) => train::run("train", &it.args),
         Verb::Eval(it) => train::run("eval", &it.args),
         Verb::List(it) => train::run("list", &it.args),
+        Verb::Study(it) => train::run("study", &it.args),
         Verb::Test(it) => test::run(&it),
         Verb::Check => check::run(),
         Verb::Tidy => tidy::run(),

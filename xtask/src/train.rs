@@ -1,4 +1,4 @@
-//! `cargo xtask train | eval | list`: builds rl-train for the device that the arguments name and becomes it.
+//! `cargo xtask train | eval | list | study`: builds rl-train for the device that the arguments name and becomes it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

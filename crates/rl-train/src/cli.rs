@@ -37,8 +37,10 @@ pub enum Verb {
     Data(DataArgs),
     /// Score answers with a reward model
     Score(ScoreArgs),
-    /// List algorithms, environments, devices and configs
+    /// List algorithms, environments, devices, configs and studies
     List,
+    /// Do an experiment with several runs and say what held
+    Study(StudyArgs),
     /// Measure environment steps per CPU second, and where the time goes
     Bench(BenchArgs),
 }
@@ -75,6 +77,23 @@ pub struct EvalArgs {
     /// Where tensors live [default: the run's]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
+}
+
+/// `rl-train study`.
+#[derive(Debug, Args)]
+pub struct StudyArgs {
+    /// Which (see `rl-train list`)
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The study's folder [default: runs/study-NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How many seeds [default: the study's]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: Option<u64>,
+    /// A size of seconds, that proves nothing
+    #[arg(long)]
+    pub quick: bool,
 }
 
 /// `rl-train bench`.

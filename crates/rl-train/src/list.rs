@@ -6,9 +6,10 @@ use crate::Outcome;
 use crate::config::ALGORITHMS;
 use crate::config::shipped::{CONFIGS, about};
 use crate::device::DEVICES;
+use crate::study::STUDIES;
 use crate::world::{TaskKind, World};
 
-/// Prints algorithms, environments, devices and configs.
+/// Prints algorithms, environments, devices, configs and studies.
 ///
 /// # Errors
 /// None.
@@ -39,6 +40,10 @@ pub fn list() -> Result<Outcome> {
     say!("\nconfigs (rl-train train NAME); the first is the default");
     for (name, text) in CONFIGS {
         say!("  {name:<28}{}", about(text));
+    }
+    say!("\nstudies (rl-train study NAME)");
+    for study in STUDIES {
+        say!("  {:<28}{}", study.name, study.about);
     }
     Ok(Outcome::Done)
 }

@@ -33,6 +33,7 @@ mod recorder;
 mod rlhf;
 mod run_folder;
 mod score;
+mod study;
 mod train;
 mod world;
 
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Data(args) => data_check::data(&args),
         Verb::Score(args) => score::score(&args),
         Verb::List => list::list(),
+        Verb::Study(args) => study::study(&args),
         Verb::Bench(args) => bench::bench(&args),
     };
     match outcome {

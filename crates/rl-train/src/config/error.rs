@@ -138,6 +138,16 @@ pub enum ConfigError {
         /// All names.
         known: String,
     },
+    /// No study of that name.
+    #[error("no study `{name}`{hint} Known studies: {known}")]
+    NoSuchStudy {
+        /// What was asked for.
+        name: String,
+        /// The nearest name, if one is near.
+        hint: String,
+        /// All names.
+        known: String,
+    },
     /// A `--set` that is no assignment.
     #[error("`--set {text}`: write `--set key=value`, such as `--set algo.gamma=0.98`")]
     NoAssignment {
