@@ -308,8 +308,10 @@ impl RunConfig {
             _ if !rlhf && self.guards.is_some() => "take the table [guards] out: guards watch responses",
             _ => {
                 self.guards().validate()?;
-                let pairs = self.token_world.as_ref().map_or(1, |world| world.pairs) as f64;
-                return in_range("token_world.pairs", "[1, ∞)", pairs, pairs >= 1.0);
+                let [pairs, members] =
+                    self.token_world.as_ref().map_or([1, 1], |world| [world.pairs, world.members]);
+                in_range("token_world.pairs", "[1, ∞)", pairs as f64, pairs >= 1)?;
+                return in_range("token_world.members", "[1, ∞)", members as f64, members >= 1);
             }
         };
         Err(ConfigError::Mismatch { algo, task, cure })

@@ -40,7 +40,15 @@ impl TokenTask {
     /// The task of a config.
     pub fn new(config: &TokenWorldConfig, seed: u64, device: &Device) -> anyhow::Result<Self> {
         let world = config.world.enumerate();
-        let reward = config.reward.scores(&world, config.pairs, &mut streams::judge(seed))?;
+        let mut rng = streams::judge(seed);
+        let judge = |_| config.reward.scores(&world, config.pairs, &mut rng);
+        let members = (0..config.members).map(judge).collect::<anyhow::Result<Vec<_>>>()?;
+        let reward = match &members[..] {
+            [one] => one.clone(),
+            several => world
+                .standardised(&config.combine.scores(several))
+                .context("the reward models together have one score for all sentences")?,
+        };
         let (v, l) = (world.vocabulary(), world.length());
         let contexts = config.policy.contexts(v, l);
         Ok(Self { world: Arc::new(world), reward: reward.into(), contexts, device: device.clone() })

@@ -22,6 +22,7 @@ mod picture;
 mod ppo_table;
 mod results;
 mod runs;
+mod token;
 mod trust_region;
 
 use std::fs;

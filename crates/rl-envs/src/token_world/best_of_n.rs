@@ -10,6 +10,7 @@
 //! Gao 2022, §2; Beirami 2024 for the bound
 
 use super::MAX_SENTENCES;
+use super::wide::{LANES, exp, ln, power, sums, wide};
 
 /// Scores closer than this are ties: sentences of equal reward differ by rounding, since sums have an order.
 const TIE: f64 = 1e-9;
@@ -21,18 +22,12 @@ pub struct BestOfN {
     reference: Vec<f64>,
     /// Sentence numbers, worst score first.
     order: Vec<u32>,
-    /// The score classes, worst first.
-    classes: Vec<Class>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Class {
-    /// Where it ends in `order`.
-    end: usize,
-    /// Its mass under the reference, m.
-    mass: f64,
-    /// `log F`, the mass up to and including it.
-    log_up_to: f64,
+    /// Where each score class ends in `order`, the worst class first.
+    ends: Vec<u32>,
+    /// Each class's mass under the reference, m.
+    mass: Vec<f64>,
+    /// Each class's F, the mass up to and including it; a 0 stands before the first.
+    up_to: Vec<f64>,
 }
 
 impl BestOfN {
@@ -43,35 +38,53 @@ impl BestOfN {
     pub fn new(reference: &[f64], score: &[f64]) -> Self {
         assert_eq!(reference.len(), score.len(), "one score per outcome");
         let order = ascending(score);
-        let mut classes: Vec<Class> = Vec::new();
-        let (mut previous, mut below) = (f64::NEG_INFINITY, 0.0);
-        for (at, &sentence) in order.iter().enumerate() {
-            let (score, mass) = (score[sentence as usize], reference[sentence as usize].exp());
-            match classes.last_mut() {
-                Some(class) if (score - previous).abs() <= TIE => {
-                    (class.end, class.mass) = (at + 1, class.mass + mass);
-                }
-                _ => classes.push(Class { end: at + 1, mass, log_up_to: 0.0 }),
+        let mut probabilities = reference.to_vec();
+        wide(|| probabilities.iter_mut().for_each(|l| *l = exp(*l)));
+        let (mut ends, mut mass) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
+        let mut previous = f64::NEG_INFINITY;
+        for (end, &sentence) in (1..).zip(&order) {
+            let (score, p) = (score[sentence as usize], probabilities[sentence as usize]);
+            if (score - previous).abs() <= TIE {
+                let last = mass.len() - 1;
+                ends[last] = end;
+                mass[last] += p;
+            } else {
+                ends.push(end);
+                mass.push(p);
             }
             previous = score;
         }
-        let total: f64 = classes.iter().map(|class| class.mass).sum();
-        for class in &mut classes {
-            below += class.mass;
-            class.log_up_to = (below / total).min(1.0).ln();
-        }
-        Self { reference: reference.to_vec(), order, classes }
+        let total: f64 = mass.iter().sum();
+        let mut below = 0.0;
+        let mut up_to = vec![0.0];
+        up_to.extend(mass.iter().map(|m| {
+            below += m;
+            (below / total).min(1.0)
+        }));
+        Self { reference: reference.to_vec(), order, ends, mass, up_to }
     }
 
     /// `P = F^n − (F − m)^n` of every class.
-    fn probabilities(&self, n: usize) -> impl Iterator<Item = (&Class, f64)> {
+    fn probabilities(&self, n: usize) -> Vec<f64> {
         assert!(n > 0, "the best of no samples");
-        let mut below = 0.0;
-        self.classes.iter().map(move |class| {
-            let up_to = (n as f64 * class.log_up_to).exp();
-            let p = up_to - below;
-            below = up_to;
-            (class, p)
+        wide(|| {
+            let mut powers = self.up_to.clone();
+            for lanes in powers.chunks_mut(LANES) {
+                let mut x = [0.0; LANES];
+                x[..lanes.len()].copy_from_slice(lanes);
+                lanes.copy_from_slice(&power(x, n)[..lanes.len()]);
+            }
+            powers.windows(2).map(|two| two[1] - two[0]).collect()
+        })
+    }
+
+    /// Each class's members, in the order of the classes.
+    fn members(&self) -> impl Iterator<Item = &[u32]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let members = &self.order[start..end as usize];
+            start = end as usize;
+            members
         })
     }
 
@@ -81,13 +94,11 @@ impl BestOfN {
     /// If n is 0.
     pub fn law(&self, n: usize) -> Vec<f64> {
         let mut law = vec![f64::NEG_INFINITY; self.reference.len()];
-        let mut start = 0;
-        for (class, p) in self.probabilities(n) {
-            let shift = (p / class.mass).ln();
-            for &sentence in &self.order[start..class.end] {
+        for ((members, p), m) in self.members().zip(self.probabilities(n)).zip(&self.mass) {
+            let shift = (p / m).ln();
+            for &sentence in members {
                 law[sentence as usize] = self.reference[sentence as usize] + shift;
             }
-            start = class.end;
         }
         law
     }
@@ -97,7 +108,11 @@ impl BestOfN {
     /// # Panics
     /// If n is 0.
     pub fn kl(&self, n: usize) -> f64 {
-        self.probabilities(n).map(|(class, p)| if p > 0.0 { p * (p / class.mass).ln() } else { 0.0 }).sum()
+        let p = self.probabilities(n);
+        // What is rarer than this adds less than 1e-270 nats.
+        let term = |p: f64, m: f64| [if p > 1e-280 { p * ln(p / m) } else { 0.0 }];
+        let [kl] = wide(|| sums(&p, &self.mass, 0.0, term));
+        kl
     }
 
     /// `E[f]` of the best of n samples: with another f than the score, what the choice does to it.
@@ -105,24 +120,27 @@ impl BestOfN {
     /// # Shapes
     /// `values: [K]`
     pub fn expectation(&self, n: usize, values: &[f64]) -> f64 {
-        let (mut sum, mut start) = (0.0, 0);
-        for (class, p) in self.probabilities(n) {
-            let members = &self.order[start..class.end];
-            sum += p * match members {
+        let each = self.members().zip(self.probabilities(n)).zip(&self.mass).map(|((members, p), m)| {
+            p * match members {
                 [one] => values[*one as usize],
                 several => {
-                    let mass = |&sentence: &u32| self.reference[sentence as usize].exp() / class.mass;
-                    several.iter().map(|sentence| mass(sentence) * values[*sentence as usize]).sum::<f64>()
+                    let share = |&sentence: &u32| self.reference[sentence as usize].exp() / m;
+                    several.iter().map(|sentence| share(sentence) * values[*sentence as usize]).sum::<f64>()
                 }
-            };
-            start = class.end;
-        }
-        sum
+            }
+        });
+        each.sum()
     }
 }
 
-/// The sentences in order of their scores: sorts whole numbers, 40 bits of score above 24 bits of sentence. Scores that
-/// agree in 40 bits are ties anyway.
+/// Bits of score in a key: what agrees in them is nearer than [`TIE`] unless scores span more than 60.
+const SCORE_BITS: u32 = 36;
+/// Bits of a sentence's number in a key.
+const SENTENCE_BITS: u32 = 24;
+/// Bits that one pass of the sort looks at.
+const DIGIT_BITS: u32 = 12;
+
+/// The sentences in order of their scores: a radix sort of whole numbers, the score above the sentence.
 fn ascending(score: &[f64]) -> Vec<u32> {
     let (low, high) =
         score.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
@@ -130,11 +148,29 @@ fn ascending(score: &[f64]) -> Vec<u32> {
         score.len() <= MAX_SENTENCES && (high - low).is_finite(),
         "finite scores of at most 2^24 sentences"
     );
-    let scale = ((1_u64 << 40) - 1) as f64 / (high - low).max(f64::MIN_POSITIVE);
-    let mut keys: Vec<u64> =
-        score.iter().zip(0..).map(|(&s, i): (_, u64)| (((s - low) * scale) as u64) << 24 | i).collect();
-    keys.sort_unstable();
-    keys.into_iter().map(|key| (key & 0xff_ffff) as u32).collect()
+    let scale = ((1_u64 << SCORE_BITS) - 1) as f64 / (high - low).max(f64::MIN_POSITIVE);
+    let mut keys: Vec<u64> = score
+        .iter()
+        .zip(0..)
+        .map(|(&s, i): (_, u64)| (((s - low) * scale) as u64) << SENTENCE_BITS | i)
+        .collect();
+    let mut sorted = vec![0; keys.len()];
+    for shift in (SENTENCE_BITS..SENTENCE_BITS + SCORE_BITS).step_by(DIGIT_BITS as usize) {
+        let digit = |key: u64| (key >> shift) as usize & ((1 << DIGIT_BITS) - 1);
+        let mut next = vec![0_u32; 1 << DIGIT_BITS];
+        keys.iter().for_each(|&key| next[digit(key)] += 1);
+        let mut before = 0;
+        for count in &mut next {
+            (*count, before) = (before, before + *count);
+        }
+        for &key in &keys {
+            let place = &mut next[digit(key)];
+            sorted[*place as usize] = key;
+            *place += 1;
+        }
+        std::mem::swap(&mut keys, &mut sorted);
+    }
+    keys.into_iter().map(|key| (key & ((1 << SENTENCE_BITS) - 1)) as u32).collect()
 }
 
 /// `log n − (n − 1)/n`, the KL of best-of-n for a continuous score and an upper bound otherwise, in nats.

@@ -18,6 +18,10 @@ pub struct TokenWorldConfig {
     pub reward: RewardKind,
     /// Comparisons that a proxy is fitted to.
     pub pairs: usize,
+    /// How many proxies judge together, each fitted to comparisons of its own.
+    pub members: usize,
+    /// How several proxies become one score.
+    pub combine: Combine,
     /// Which pasts the policy tells apart.
     pub policy: TableKind,
 }
@@ -25,7 +29,7 @@ pub struct TokenWorldConfig {
 impl Default for TokenWorldConfig {
     fn default() -> Self {
         let (world, reward, policy) = (WorldSize::Full, RewardKind::Unigram, TableKind::Bigram);
-        Self { world, reward, pairs: 1000, policy }
+        Self { world, reward, pairs: 1000, members: 1, combine: Combine::Mean, policy }
     }
 }
 
@@ -82,6 +86,40 @@ impl RewardKind {
     }
 }
 
+/// How the scores of several reward models become one.   Coste 2023, §3
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Combine {
+    /// Their mean.
+    Mean,
+    /// Their mean less their standard deviation: what they disagree about is worth less.
+    MeanMinusStd,
+    /// The lowest.
+    Worst,
+}
+
+impl Combine {
+    /// One score per sentence.
+    ///
+    /// # Shapes
+    /// `members: [M][K]` → `[K]`
+    pub fn scores(self, members: &[Vec<f64>]) -> Vec<f64> {
+        let n = members.len() as f64;
+        let one = |sentence: usize| {
+            let of = || members.iter().map(|scores| scores[sentence]);
+            let mean = of().sum::<f64>() / n;
+            match self {
+                Self::Mean => mean,
+                Self::MeanMinusStd => {
+                    mean - (of().map(|score| (score - mean).powi(2)).sum::<f64>() / n).sqrt()
+                }
+                Self::Worst => of().fold(f64::INFINITY, f64::min),
+            }
+        };
+        (0..members[0].len()).map(one).collect()
+    }
+}
+
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,5 +137,18 @@ impl TableKind {
             Self::Bigram => Contexts::bigram(vocabulary, length),
             Self::Prefix => Contexts::prefix(vocabulary, length),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn judges_that_agree_say_what_each_says_and_doubt_costs() {
+        let members = [vec![1.0, 2.0], vec![1.0, 4.0]];
+        let [mean, careful, worst] =
+            [Combine::Mean, Combine::MeanMinusStd, Combine::Worst].map(|combine| combine.scores(&members));
+        assert_eq!((mean, careful, worst), (vec![1.0, 3.0], vec![1.0, 2.0], vec![1.0, 2.0]));
     }
 }

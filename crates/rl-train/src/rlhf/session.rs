@@ -13,7 +13,7 @@ use rl_models::{Policy, Response, Sampler, TablePolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::RlhfParts;
+use super::{RlhfParts, TokenTask};
 use crate::drive::{Advanced, Findings, Session};
 use crate::learner::{LearnerState, Tensors};
 use crate::metrics::Row;
@@ -22,6 +22,8 @@ use crate::metrics::Row;
 pub struct RlhfSession<M, U> {
     parts: RlhfParts<M, U>,
     guards: Guards,
+    /// The reference's law over sentences, at the run's temperature.
+    reference_law: Vec<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,7 +43,9 @@ where
         let responses = Self::sample(&mut parts);
         let gold = parts.task.gold(&responses.written);
         let reference = Vitals::of(&responses, Some(&gold));
-        Self { parts, guards: Guards::new(guards, reference) }
+        let temperature = parts.collector.config().temperature;
+        let reference_law = parts.task.law(&parts.task.reference(), temperature);
+        Self { parts, guards: Guards::new(guards, reference), reference_law }
     }
 
     fn sample(parts: &mut RlhfParts<M, U>) -> Responses {
@@ -72,23 +76,31 @@ where
     /// What the policy is, exactly.
     fn exact(&self) -> Exact {
         let RlhfParts { learner, table, task, collector, .. } = &self.parts;
-        let (world, beta) = (&task.world, self.beta());
-        let v = world.vocabulary();
-        let temperature = collector.config().temperature;
-        let law_of = |table: &TablePolicy| sentence_law(&table.next_token_laws(temperature), v);
-        let (law, reference) = (law_of(table(&learner.model)), law_of(&task.reference()));
-        let cost = kl(&law, &reference);
-        let best = (beta > 0.0).then(|| tilt(&reference, &task.reward, beta));
+        let law = task.law(table(&learner.model), collector.config().temperature);
+        task.exact(&law, &self.reference_law, self.beta())
+    }
+}
+
+impl TokenTask {
+    /// The law over sentences of a table at a temperature, `[K]`, log-probabilities.
+    pub fn law(&self, table: &TablePolicy, temperature: f64) -> Vec<f64> {
+        sentence_law(&table.next_token_laws(temperature), self.world.vocabulary())
+    }
+
+    /// What a law over sentences is worth, and what it costs against `reference`.
+    pub fn exact(&self, law: &[f64], reference: &[f64], beta: f64) -> Exact {
+        let cost = kl(law, reference);
+        let best = (beta > 0.0).then(|| tilt(reference, &self.reward, beta));
         Exact {
             beta,
-            score: expectation(&law, &task.reward),
-            gold: world.gold_of(&law),
+            score: expectation(law, &self.reward),
+            gold: self.world.gold_of(law),
             kl: cost,
-            entropy: entropy(&law),
-            frontier: frontier(&reference, world.gold(), cost),
-            objective: objective(&law, &reference, &task.reward, beta),
+            entropy: entropy(law),
+            frontier: frontier(reference, self.world.gold(), cost),
+            objective: objective(law, reference, &self.reward, beta),
             optimum: best.map(|best| best.objective()),
-            kl_to_optimum: best.map(|best| kl(&law, &tilted(&reference, &task.reward, best.beta))),
+            kl_to_optimum: best.map(|best| kl(law, &tilted(reference, &self.reward, best.beta))),
         }
     }
 }

@@ -60,7 +60,8 @@ mod tests {
             d * (1.5 - 0.4 * if law == Law::Quadratic { d } else { d.ln() })
         };
         for law in [Law::Quadratic, Law::Logarithmic] {
-            let points: Vec<(f64, f64)> = (0..12).map(|i| 0.5 * f64::from(i)).map(|kl| (kl, at(kl, law))).collect();
+            let points: Vec<(f64, f64)> =
+                (0..12).map(|i| 0.5 * f64::from(i)).map(|kl| (kl, at(kl, law))).collect();
             let got = fit(law, &points).expect("twelve points");
             assert!((got.alpha - 1.5).abs() < 1e-9 && (got.beta - 0.4).abs() < 1e-9, "{got:?}");
             assert!(got.r_squared > 1.0 - 1e-12);

@@ -18,9 +18,9 @@ const LEARNT: f64 = 1.9;
 /// Stalled: near the reward of staying in the wrong state.
 const STALL: std::ops::Range<f64> = 0.9..1.1;
 /// More updates than any start here takes.
-const MOST: usize = 20_000;
+const MOST: usize = 100_000;
 /// How far a seed's start may lie from the paper's, in each logit.
-const SPREAD: f64 = 0.5;
+const SPREAD: f64 = 0.3;
 
 /// A way to climb: its name, its direction, its step size.
 type Method = (&'static str, fn([f64; 2]) -> [f64; 2], f64);

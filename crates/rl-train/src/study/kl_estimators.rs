@@ -26,7 +26,7 @@ use super::Plan;
 use super::picture::{Axis, Curve, Picture, Stroke};
 use super::results::{Finding, Results, Verdict, over_seeds, shown};
 
-const DISTANCES: [f64; 6] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0];
+const DISTANCES: [f64; 6] = [0.01, 0.03, 0.1, 0.3, 1.0, 2.0];
 const ESTIMATORS: [(&str, KlEstimator); 3] =
     [("k1", KlEstimator::K1), ("k2", KlEstimator::K2), ("k3", KlEstimator::K3)];
 /// Which law is sampled, and thus which way round the divergence is.
@@ -68,8 +68,10 @@ pub fn run(plan: &Plan) -> Result<Results> {
     let world = fixed::small();
     let (reference, gold) = (world.reference(), world.gold());
     let distances = plan.pick(&DISTANCES[..], &DISTANCES[2..5]);
-    let tilts: Vec<Measured> =
-        distances.iter().map(|&distance| measure(reference, &at_distance(reference, gold, distance))).collect();
+    let tilts: Vec<Measured> = distances
+        .iter()
+        .map(|&distance| measure(reference, &at_distance(reference, gold, distance)))
+        .collect();
     let mut random: Vec<Vec<Measured>> = Vec::new();
     for seed in plan.seeds() {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -160,7 +162,10 @@ fn measure(reference: &[f64], policy: &[f64]) -> Measured {
         let (k, slope) = estimate_and_slope(estimator, &r);
         // r falls as log π rises
         let in_loss: Vec<f64> = slope.iter().map(|slope| -slope).collect();
-        [gradient(&p, &in_loss, &to_reference, &from_reference), gradient(&p, &k, &to_reference, &from_reference)]
+        [
+            gradient(&p, &in_loss, &to_reference, &from_reference),
+            gradient(&p, &k, &to_reference, &from_reference),
+        ]
     });
     let gradients = [0, 1].map(|place| each.map(|both| both[place]));
     Measured { distance: forward, estimates, gradients }
@@ -177,7 +182,8 @@ fn gradient(p: &[f64], c: &[f64], forward: &[f64], reverse: &[f64]) -> Gradient 
     let unit = length(forward);
     let relative = length(&mean) / unit;
     // A vector of rounding errors points nowhere.
-    let cosine = |to: &[f64]| if relative < 1e-9 { 0.0 } else { dot(&mean, to) / (length(&mean) * length(to)) };
+    let cosine =
+        |to: &[f64]| if relative < 1e-9 { 0.0 } else { dot(&mean, to) / (length(&mean) * length(to)) };
     let variance = (square - dot(&mean, &mean)).max(0.0);
     Gradient {
         length: relative,
@@ -191,12 +197,15 @@ fn findings(tilts: &[Measured], random: &[Vec<Measured>]) -> Vec<Finding> {
     let all = || tilts.iter().chain(random.iter().flatten());
     let worst = |of: &dyn Fn(&Measured) -> f64| all().map(of).fold(0.0, f64::max);
     let least = |of: &dyn Fn(&Measured) -> f64| all().map(of).fold(f64::INFINITY, f64::min);
-    let unbiased = worst(&|at| (0..2).map(|d| at.estimates[d][0].bias.abs().max(at.estimates[d][2].bias.abs())).fold(0.0, f64::max));
+    let unbiased = worst(&|at| {
+        (0..2).map(|d| at.estimates[d][0].bias.abs().max(at.estimates[d][2].bias.abs())).fold(0.0, f64::max)
+    });
     let last = tilts.len() - 1;
-    let k2_bias = |d: usize| over_seeds(&random.iter().map(|path| path[d].estimates[0][1].bias.abs()).collect::<Vec<_>>());
+    let k2_bias = |d: usize| {
+        over_seeds(&random.iter().map(|path| path[d].estimates[0][1].bias.abs()).collect::<Vec<_>>())
+    };
     let (near, far) = (k2_bias(0), k2_bias(last));
-    let quieter: Vec<f64> =
-        all().map(|at| at.estimates[0][2].noise / at.estimates[0][0].noise).collect();
+    let quieter: Vec<f64> = all().map(|at| at.estimates[0][2].noise / at.estimates[0][0].noise).collect();
     let calm = quieter.iter().filter(|ratio| **ratio < 1.0).count();
     let (loudest, most) = all()
         .map(|at| (at.distance, at.estimates[0][2].noise / at.estimates[0][0].noise))
@@ -218,13 +227,19 @@ fn findings(tilts: &[Measured], random: &[Vec<Measured>]) -> Vec<Finding> {
             "k2's bias vanishes with the distance",
             format!(
                 "{} of the divergence at {} nats, {} at {}",
-                shown(near), tilts[0].distance.round_to(2), shown(far), tilts[last].distance.round_to(2)
+                shown(near),
+                tilts[0].distance.round_to(2),
+                shown(far),
+                tilts[last].distance.round_to(2)
             ),
         ),
         Finding::new(
             Verdict::of(calm == quieter.len()),
             "k3 is quieter than k1 at every distance",
-            format!("{calm} of {} policies; at worst {most:.2} times as noisy, at {loudest:.2} nats", quieter.len()),
+            format!(
+                "{calm} of {} policies; at worst {most:.2} times as noisy, at {loudest:.2} nats",
+                quieter.len()
+            ),
         ),
         Finding::new(
             Verdict::of(nothing < 1e-9),

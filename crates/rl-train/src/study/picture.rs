@@ -93,7 +93,11 @@ pub struct Curve {
 
 impl Curve {
     /// A curve without doubt.
-    pub fn exact(name: impl Into<String>, stroke: Stroke, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+    pub fn exact(
+        name: impl Into<String>,
+        stroke: Stroke,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
         let sure = |(x, y)| (x, Interval { estimate: y, low: y, high: y });
         Self { name: name.into(), stroke, points: points.into_iter().map(sure).collect() }
     }
@@ -193,9 +197,9 @@ impl Picture {
                 }
             };
             let colour = if curve.stroke == Stroke::Bound { RGBColor(150, 150, 150) } else { colour };
-            drawn.label(&curve.name).legend(move |(x, y)| {
-                PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(3))
-            });
+            drawn
+                .label(&curve.name)
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(3)));
         }
         chart
             .configure_series_labels()
@@ -211,7 +215,8 @@ impl Picture {
 
 /// The range that holds all of `spans`, and a little more; something around 0 of nothing.
 fn around(spans: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
-    let whole = spans.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (l, h)| (low.min(l), high.max(h)));
+    let whole =
+        spans.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (l, h)| (low.min(l), high.max(h)));
     match whole {
         (low, high) if low > high => (-1.0, 1.0),
         (low, high) if high - low < 1e-12 => (low - 0.5, high + 0.5),

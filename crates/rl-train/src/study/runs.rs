@@ -39,11 +39,6 @@ impl Trace {
     pub fn most(&self, name: &str) -> f64 {
         self.column(name).into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
-
-    /// Two metrics side by side, of every row that has both.
-    pub fn pairs(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
-        self.rows.iter().filter_map(|row| row.get(x).zip(row.get(y))).collect()
-    }
 }
 
 /// A shipped config with changes, each a `key.key=value`.
@@ -85,14 +80,15 @@ impl Job for Watch<'_> {
         measure(&session, &mut trace.rows[0])?;
         while !config.is_over(session.step()) && trace.broke.is_none() {
             let (before, stops) = (session.step(), session.on_alarm() == OnAlarm::Stop);
-            let Advanced { mut row, alarms };
-            (session, Advanced { row, alarms }) = match session.advance() {
-                Ok(advanced) => advanced,
+            let advanced;
+            (session, advanced) = match session.advance() {
+                Ok(both) => both,
                 Err(error) => {
                     trace.broke = Some(format!("{error:#}"));
                     break;
                 }
             };
+            let Advanced { mut row, alarms } = advanced;
             let alarm = alarms.iter().find(|alarm| alarm.symptom.is_final() || stops);
             trace.broke = alarm.map(|alarm| alarm.symptom.name().to_owned());
             let last = config.is_over(session.step()) || trace.broke.is_some();
@@ -116,7 +112,9 @@ pub fn parallel<T: Sync, R: Send>(jobs: &[T], f: impl Fn(&T) -> Result<R> + Sync
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some((i, job)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, jobs.get(i)?))) {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(i) else { break };
                     let result = f(job);
                     if result.is_err() {
                         next.store(jobs.len(), Ordering::Relaxed);
@@ -128,7 +126,7 @@ pub fn parallel<T: Sync, R: Send>(jobs: &[T], f: impl Fn(&T) -> Result<R> + Sync
         }
     });
     bar.finish_and_clear();
-    // A job without a result was not begun after another's error, which comes first or later: it is found either way.
+    // Jobs without a result were not begun, because of an error that is among the others.
     done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
 }
 

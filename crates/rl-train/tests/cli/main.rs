@@ -9,6 +9,7 @@ mod rlhf;
 mod runs;
 mod score;
 mod settings;
+mod study;
 
 use std::fs;
 use std::path::{Path, PathBuf};
