@@ -24,7 +24,6 @@ pub mod exact;
 pub mod fixed;
 pub mod network;
 pub mod proxy;
-mod wide;
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Normal};

@@ -10,10 +10,12 @@
 //! Gao 2022, §2; Beirami 2024 for the bound
 
 use super::MAX_SENTENCES;
-use super::wide::{LANES, exp, ln, power, sums, wide};
 
 /// Scores closer than this are ties: sentences of equal reward differ by rounding, since sums have an order.
 const TIE: f64 = 1e-9;
+
+/// Classes that are the best of n less often than this cost nothing.
+const RARE: f64 = 1e-50;
 
 /// Sentences in the order of their scores, ready for any n.
 #[derive(Debug, Clone)]
@@ -38,8 +40,7 @@ impl BestOfN {
     pub fn new(reference: &[f64], score: &[f64]) -> Self {
         assert_eq!(reference.len(), score.len(), "one score per outcome");
         let order = ascending(score);
-        let mut probabilities = reference.to_vec();
-        wide(|| probabilities.iter_mut().for_each(|l| *l = exp(*l)));
+        let probabilities: Vec<f64> = reference.iter().map(|l| l.exp()).collect();
         let (mut ends, mut mass) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
         let mut previous = f64::NEG_INFINITY;
         for (end, &sentence) in (1..).zip(&order) {
@@ -67,15 +68,9 @@ impl BestOfN {
     /// `P = F^n − (F − m)^n` of every class.
     fn probabilities(&self, n: usize) -> Vec<f64> {
         assert!(n > 0, "the best of no samples");
-        wide(|| {
-            let mut powers = self.up_to.clone();
-            for lanes in powers.chunks_mut(LANES) {
-                let mut x = [0.0; LANES];
-                x[..lanes.len()].copy_from_slice(lanes);
-                lanes.copy_from_slice(&power(x, n)[..lanes.len()]);
-            }
-            powers.windows(2).map(|two| two[1] - two[0]).collect()
-        })
+        let n = i32::try_from(n).expect("fewer than 2³¹ samples");
+        let powers: Vec<f64> = self.up_to.iter().map(|up_to| up_to.powi(n)).collect();
+        powers.windows(2).map(|two| two[1] - two[0]).collect()
     }
 
     /// Each class's members, in the order of the classes.
@@ -109,10 +104,9 @@ impl BestOfN {
     /// If n is 0.
     pub fn kl(&self, n: usize) -> f64 {
         let p = self.probabilities(n);
-        // What is rarer than this adds less than 1e-270 nats.
-        let term = |p: f64, m: f64| [if p > 1e-280 { p * ln(p / m) } else { 0.0 }];
-        let [kl] = wide(|| sums(&p, &self.mass, 0.0, term));
-        kl
+        let each = self.probabilities(n).into_iter().zip(&self.mass);
+        // What is rarer than this adds less than 1e-40 nats, and takes no logarithm.
+        each.map(|(p, m)| if p > RARE { p * (p / m).ln() } else { 0.0 }).sum()
     }
 
     /// `E[f]` of the best of n samples: with another f than the score, what the choice does to it.

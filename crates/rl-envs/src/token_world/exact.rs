@@ -4,11 +4,6 @@
 //! probabilities are `rl_core::tilt`; logarithms are kept here because a sentence of a peaked policy may be as rare as
 //! `e^−700`. A law test compares the two.
 
-use super::wide::{exp, highest, sums, wide};
-
-/// The log-probability of what never happens.
-const NEVER: f64 = f64::NEG_INFINITY;
-
 /// `log softmax(z)`: `z_k − log Σ_j exp z_j`.
 pub fn log_softmax(logits: &[f64]) -> Vec<f64> {
     let log_z = log_sum_exp(logits);
@@ -21,26 +16,13 @@ pub fn log_sum_exp(z: &[f64]) -> f64 {
     if max == f64::NEG_INFINITY { max } else { max + z.iter().map(|z| (z - max).exp()).sum::<f64>().ln() }
 }
 
-/// A weight that is 0 where π never goes; what is multiplied by it must be finite there.
-#[inline(always)]
-fn probability(l: f64) -> f64 {
-    if l == NEVER { 0.0 } else { exp(l) }
-}
-
-/// `x` where π goes, and 0 where it never does: whatever stands there is not read.
-#[inline(always)]
-fn read(l: f64, x: f64) -> f64 {
-    if l == NEVER { 0.0 } else { x }
-}
-
 /// `E_π[f]`; what f holds where π never goes is not read.
 ///
 /// # Shapes
 /// `law, values: [K]`; unequal lengths panic
 pub fn expectation(law: &[f64], values: &[f64]) -> f64 {
     assert_eq!(law.len(), values.len(), "one value per outcome");
-    let [mean] = wide(|| sums(law, values, NEVER, |l, x| [probability(l) * read(l, x)]));
-    mean
+    law.iter().zip(values).map(|(&l, &x)| if l == f64::NEG_INFINITY { 0.0 } else { l.exp() * x }).sum()
 }
 
 /// `E_π[f]` and `σ_π[f]`, the variance about the mean in a second pass.
@@ -49,18 +31,13 @@ pub fn expectation(law: &[f64], values: &[f64]) -> f64 {
 /// `law, values: [K]`; unequal lengths panic
 pub fn moments(law: &[f64], values: &[f64]) -> (f64, f64) {
     let mean = expectation(law, values);
-    let square = |l: f64, x: f64| {
-        let off = read(l, x - mean);
-        [probability(l) * off * off]
-    };
-    let [variance] = wide(|| sums(law, values, NEVER, square));
+    let variance: f64 = law.iter().zip(values).map(|(l, x)| l.exp() * (x - mean).powi(2)).sum();
     (mean, variance.sqrt())
 }
 
 /// `H(π) = −Σ π log π`, in nats, with `0·log 0 = 0`.
 pub fn entropy(law: &[f64]) -> f64 {
-    let [sum] = wide(|| sums(law, law, NEVER, |l, _| [probability(l) * read(l, l)]));
-    -sum
+    -law.iter().map(|&l| if l == f64::NEG_INFINITY { 0.0 } else { l.exp() * l }).sum::<f64>()
 }
 
 /// `KL(P ‖ Q) = Σ P·(log P − log Q)`, in nats: the tuned policy first, the original second.
@@ -69,8 +46,7 @@ pub fn entropy(law: &[f64]) -> f64 {
 /// `p, q: [K]`, log-probabilities; unequal lengths panic
 pub fn kl(p: &[f64], q: &[f64]) -> f64 {
     assert_eq!(p.len(), q.len(), "two laws over one space");
-    let [sum] = wide(|| sums(p, q, NEVER, |p, q| [probability(p) * read(p, p - q)]));
-    sum
+    p.iter().zip(q).map(|(&p, &q)| if p == f64::NEG_INFINITY { 0.0 } else { p.exp() * (p - q) }).sum()
 }
 
 /// The optimum of `E_π[r] − β·KL(π ‖ p_ref)`, in numbers.
@@ -105,13 +81,17 @@ pub fn tilt(reference: &[f64], reward: &[f64], beta: f64) -> Tilt {
     assert_eq!(reference.len(), reward.len(), "one reward per outcome");
     assert!(beta > 0.0, "a tilt needs β > 0, but it is {beta}");
     let slope = 1.0 / beta;
-    let max = wide(|| highest(reference, reward, slope));
-    let terms = |l: f64, r: f64| {
-        let e = read(l, l + r * slope - max);
-        let (weight, r) = (if l == NEVER { 0.0 } else { exp(e) }, read(l, r));
-        [weight, weight * r, weight * r * r, weight * e]
-    };
-    let [sum, rewards, squares, exponents] = wide(|| sums(reference, reward, NEVER, terms));
+    let exponent = |l: f64, r: f64| l + r * slope;
+    let max = reference.iter().zip(reward).fold(f64::NEG_INFINITY, |max, (&l, &r)| max.max(exponent(l, r)));
+    let (mut sum, mut rewards, mut squares, mut exponents) = (0.0, 0.0, 0.0, 0.0);
+    for (&l, &r) in reference.iter().zip(reward).filter(|(l, _)| **l != f64::NEG_INFINITY) {
+        let e = exponent(l, r) - max;
+        let weight = e.exp();
+        sum += weight;
+        rewards += weight * r;
+        squares += weight * r * r;
+        exponents += weight * e;
+    }
     let (log_z, mean) = (max + sum.ln(), rewards / sum);
     Tilt {
         beta,
