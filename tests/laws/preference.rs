@@ -3,8 +3,8 @@
 use burn::tensor::{Device, Tensor};
 use proptest::prelude::*;
 use rl_core::preference::{
-    PairLogProb, accuracy, bco_pair, bradley_terry, cdpo, dpo, exo_pair, hinge, implicit_reward, ipo,
-    preference_prob, robust, sppo_hard, tie_fraction,
+    PairLogProb, accuracy, apo_down, apo_zero, bco_pair, bradley_terry, cdpo, dpo, exo_pair, hinge,
+    implicit_reward, ipo, kto_pair, nca_pair, preference_prob, robust, sppo_hard, tie_fraction,
 };
 use rl_tests::{devices, gradient, numbers, tensor};
 
@@ -42,7 +42,42 @@ const OF_THE_DIFFERENCE: [(&str, Loss); 6] = [
     ("exo_pair", |p, r| exo_pair(p, r, 0.3, 0.2)),
 ];
 
+type LossAt = fn(PairLogProb, PairLogProb, f64) -> Tensor<1>;
+
+/// Every loss of the family, at any β.
+const FAMILY: [(&str, LossAt); 12] = [
+    ("dpo", dpo),
+    ("cdpo", |p, r, beta| cdpo(p, r, beta, 0.1)),
+    ("robust", |p, r, beta| robust(p, r, beta, 0.1)),
+    ("ipo", ipo),
+    ("hinge", hinge),
+    ("exo_pair", |p, r, beta| exo_pair(p, r, beta, 0.1)),
+    ("sppo_hard", sppo_hard),
+    ("nca_pair", nca_pair),
+    ("bco_pair", bco_pair),
+    ("apo_zero", apo_zero),
+    ("apo_down", apo_down),
+    ("kto_pair", kto_pair),
+];
+
 proptest! {
+    #[test]
+    fn no_log_ratio_and_no_beta_makes_a_loss_or_a_gradient_infinite(a in -1e4..1e4, b in -1e4..1e4,
+        digits in -8.0..2.0, tie in proptest::bool::ANY)
+    {
+        let (beta, b) = (10f64.powf(digits), if tie { a } else { b });
+        for (_, device) in devices() {
+            let reference = pair(0.0, 0.0, &device);
+            for (name, loss) in FAMILY {
+                let policy = pair(a, b, &device);
+                let value = only(loss(policy.clone(), reference.clone(), beta));
+                let (chosen, rejected) = gradients(|p| loss(p, reference.clone(), beta), policy);
+                let finite = [value, chosen, rejected].iter().all(|x| x.is_finite());
+                prop_assert!(finite, "{name}, a {a}, b {b}, β {beta}: {value}, {chosen}, {rejected}");
+            }
+        }
+    }
+
     #[test]
     fn a_policy_equal_to_its_reference_pays_log_two_and_learns_which_answer_was_chosen(w in -50.0..0.0, l in -50.0..0.0,
         beta in 0.01..5.0)

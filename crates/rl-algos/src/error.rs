@@ -25,6 +25,16 @@ pub enum AlgoError {
         /// The nearest divisor of the rollout.
         hint: usize,
     },
+    /// An answer without tokens: it has no log-prob and no last token.
+    #[error(
+        "pair {pair}: the {side} answer has no token, so that there is nothing to compare; leave the pair out"
+    )]
+    EmptyAnswer {
+        /// The pair, counted from 1.
+        pair: usize,
+        /// `chosen` or `rejected`.
+        side: &'static str,
+    },
     /// GRPO with the KL anywhere but in its own loss.
     #[error(
         "GRPO charges its KL in the token loss as k3: set `rollout.kl_place = \"token_loss\"` and \

@@ -13,7 +13,7 @@ pub mod self_check;
 pub mod vitals;
 
 pub use alarm::{Alarm, Symptom};
-pub use vitals::Vitals;
+pub use vitals::{Vitals, distinct, repetition};
 
 use serde::{Deserialize, Serialize};
 

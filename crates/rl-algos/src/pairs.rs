@@ -39,8 +39,15 @@ impl PairBatch {
     /// If there is no pair, or an answer is empty: it has no log-prob to compare.
     pub fn new(pairs: &[TokenPair], pad: u32, device: &Device) -> Result<Self, AlgoError> {
         require(!pairs.is_empty(), "pairs", "[1, ∞)", 0.0)?;
-        let shortest = pairs.iter().map(|pair| pair.chosen.len().min(pair.rejected.len())).min();
-        require(shortest > Some(0), "tokens of an answer", "[1, ∞)", 0.0)?;
+        let sides =
+            |pair: &TokenPair| [("chosen", pair.chosen.is_empty()), ("rejected", pair.rejected.is_empty())];
+        let empty = pairs.iter().enumerate().find_map(|(i, pair)| {
+            let (side, _) = sides(pair).into_iter().find(|(_, empty)| *empty)?;
+            Some(AlgoError::EmptyAnswer { pair: i + 1, side })
+        });
+        if let Some(error) = empty {
+            return Err(error);
+        }
         let chosen = pairs.iter().map(|pair| (pair.prompt, pair.chosen));
         let rejected = pairs.iter().map(|pair| (pair.prompt, pair.rejected));
         let rows: Vec<(&[u32], &[u32])> = chosen.chain(rejected).collect();
@@ -62,6 +69,16 @@ impl PairBatch {
             rejected.push(seen.rejected);
         }
         self.reference = Some(PairLogProb::new(Tensor::cat(chosen, 0), Tensor::cat(rejected, 0)));
+        self
+    }
+
+    /// The same pairs, with log-probs of a reference that were computed before.
+    ///
+    /// # Panics
+    /// Unless there is one of each side per pair.
+    #[must_use]
+    pub fn with_reference_log_probs(mut self, chosen: &[f32], rejected: &[f32]) -> Self {
+        self.reference = Some(PairLogProb::new(self.per_pair(chosen), self.per_pair(rejected)));
         self
     }
 

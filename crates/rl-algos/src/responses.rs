@@ -205,16 +205,21 @@ impl Credit {
     }
 }
 
-/// What π and π_ref say of sampled tokens.
-pub(crate) struct Likelihoods {
+/// What π and π_ref say of sampled tokens. Per-token numbers are `[R·L]`, 0 behind a response's end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Likelihoods {
+    /// `log π` of each token, nats.
     pub log_prob: Vec<f32>,
+    /// `log π_ref` of each token, nats.
     pub log_prob_ref: Vec<f32>,
+    /// `Σ_t KL(π(·|s_t) ‖ π_ref(·|s_t))` over each response's prefixes, `[R]`, nats.
     pub kl: Vec<f64>,
+    /// Mean entropy of the next token, nats.
     pub token_entropy: f64,
 }
 
 /// One forward pass of each model over all responses, read back once.
-pub(crate) fn likelihoods(
+pub fn likelihoods(
     tokens: &Tokens,
     law: &Categorical,
     law_ref: &Categorical,

@@ -198,8 +198,7 @@ fn the_gradient_is_the_slope_of_the_loss_written_out_on_the_host() {
     {
         let gamma = 0.9;
         let config = DqnConfig { target, loss, gamma, max_grad_norm: None, ..DqnConfig::default() };
-        let (grad, [said, q_value, _]) =
-            Dqn::new(config, 10).gradient(&model, &lagging, &batch, &mut rng(0));
+        let (grad, [said, q_value, _]) = Dqn::new(config, 10).gradient(&model, &lagging, &batch, &mut rng(0));
         let (next, judged) = (table(model.values(&batch.next_obs)), table(lagging.values(&batch.next_obs)));
         let y: Vec<f64> = (0..16)
             .map(|i| {
@@ -238,8 +237,13 @@ fn the_gradient_is_the_slope_of_the_loss_written_out_on_the_host() {
 #[test]
 fn state_comes_back_from_a_checkpoint_target_network_and_replay_included() {
     let device = Device::flex();
-    let config =
-        DqnConfig { learning_starts: 40, gradient_steps: 5, target_every: 3, target_mix: 0.5, ..DqnConfig::default() };
+    let config = DqnConfig {
+        learning_starts: 40,
+        gradient_steps: 5,
+        target_every: 3,
+        target_mix: 0.5,
+        ..DqnConfig::default()
+    };
     let mut model = QNetwork::new(&MlpConfig::default(), 4, 2, &mut rng(1), &device);
     let envs = VecEnv::new(vec![CartPole::v1(); 2], 3);
     let mut play = EpsilonGreedy::new(envs, 10, 0.5.into(), 1000, &device).with_random_start(40);

@@ -7,7 +7,8 @@ use anyhow::Result;
 use burn::tensor::Tensor;
 use rl_algos::collect_env::ActionOf;
 use rl_algos::{
-    A2c, Collector, Dqn, DqnConfig, EnvCollector, EpsilonGreedy, Persist, Ppo, Reinforce, Rollout, Trpo, Update, streams,
+    A2c, Collector, Dqn, DqnConfig, EnvCollector, EpsilonGreedy, Persist, Ppo, Reinforce, Rollout, Trpo,
+    Update, streams,
 };
 use rl_core::dist::Distribution;
 use rl_envs::{ActionSpace, Env, VecEnv};
@@ -20,8 +21,8 @@ use crate::device::ChosenDevice;
 use crate::drive::Session;
 use crate::env_session::EnvSession;
 use crate::learner::Learner;
-use crate::rlhf;
 use crate::world::{AnyEnv, World};
+use crate::{preference, rlhf};
 
 /// Something to do with a run, whatever kind of run it is.
 pub trait Job {
@@ -39,6 +40,7 @@ pub trait Job {
 pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Result<J::Output> {
     match config.task.kind.world() {
         World::Tokens => rlhf::assemble(config, device, job),
+        World::Texts => preference::assemble(config, device, job),
         World::Discrete(_) | World::Continuous(_) => {
             Ok(assemble_in_environments(config, device, InEnvironments { config, job }))
         }
@@ -109,7 +111,7 @@ pub fn assemble_in_environments<J: EnvJob>(config: &RunConfig, device: ChosenDev
             let head = gaussian(config, &make().action_space(), &device);
             with_head(config, device, make, head, job)
         }
-        World::Tokens => unreachable!("a run in the token world is done by `rlhf::assemble`"),
+        World::Tokens | World::Texts => unreachable!("such a run is put together elsewhere"),
     }
 }
 
@@ -181,6 +183,9 @@ where
         // Refused by `RunConfig::validate`, or done by `rlhf::assemble`.
         AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_) => {
             unreachable!("an RLHF run is not a run in an environment")
+        }
+        AlgoConfig::RewardModel(_) | AlgoConfig::Dpo(_) => {
+            unreachable!("pairs of texts are no environment")
         }
     }
 }

@@ -119,8 +119,7 @@ impl EnvJob for Bench<'_> {
         let (data, _) = collector.collect(&model, &mut rng);
         let mut held = Some(model);
         let update_us = per_step(share, rows, || {
-            let (next, _) =
-                algorithm.update(held.take().context("an update went bad")?, &data, &mut rng)?;
+            let (next, _) = algorithm.update(held.take().context("an update went bad")?, &data, &mut rng)?;
             held = Some(next);
             Ok(())
         })?;

@@ -16,6 +16,8 @@ use rl_models::{Activation, Kernels, MlpConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::paths;
+use crate::preference::config::{DataSection, LmSection};
 use crate::rlhf::config::TokenWorldConfig;
 use crate::world::{TaskKind, World};
 pub use algo::{ALGORITHMS, AlgoConfig};
@@ -49,6 +51,12 @@ pub struct RunConfig {
     /// What an RLHF run is watched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guards: Option<GuardConfig>,
+    /// The language model of a run on texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm: Option<LmSection>,
+    /// What it reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSection>,
 }
 
 /// The run file as it is written; `algo` is read once its kind is known.
@@ -72,6 +80,8 @@ struct RunFile {
     checkpoint: CheckpointConfig,
     token_world: Option<TokenWorldConfig>,
     guards: Option<GuardConfig>,
+    lm: Option<LmSection>,
+    data: Option<DataSection>,
 }
 
 fn one() -> u64 {
@@ -234,6 +244,8 @@ impl RunConfig {
             checkpoint,
             token_world,
             guards,
+            lm: file.lm,
+            data: file.data,
         };
         config.validate()?;
         Ok(config)
@@ -278,6 +290,8 @@ impl RunConfig {
             AlgoConfig::RlhfPpo(ppo) => ppo.validate()?,
             AlgoConfig::Rloo(rloo) => rloo.validate()?,
             AlgoConfig::Grpo(grpo) => grpo.validate()?,
+            AlgoConfig::RewardModel(settings) => settings.validate()?,
+            AlgoConfig::Dpo(dpo) => dpo.validate(self.data.as_ref().map_or(1, |data| data.batch))?,
         }
         self.algo.fit(model, normalize)?;
         self.match_task()?;
@@ -289,14 +303,25 @@ impl RunConfig {
         Ok(())
     }
 
-    /// RLHF algorithms write responses in a token world; the others act in environments.
+    /// RLHF algorithms write responses in a token world, others learn from pairs of texts; the rest act in environments.
     fn match_task(&self) -> Result<(), ConfigError> {
         let (algo, task) = (self.algo.name(), self.task.kind.name());
         let rlhf = self.algo.rlhf_rollout().is_some();
-        let cure = match (rlhf, self.task.kind == TaskKind::TokenWorld) {
-            (true, false) => "it writes responses: set `task.kind = \"token_world\"`, or use `ppo`",
-            (false, true) => "responses are learnt by `rlhf_ppo`, `rloo` or `grpo`",
-            _ if matches!((&self.algo, self.task.kind.world()), (AlgoConfig::Dqn(_), World::Continuous(_))) => {
+        let pairs = matches!(self.algo, AlgoConfig::RewardModel(_) | AlgoConfig::Dpo(_));
+        let cure = match (rlhf, pairs, self.task.kind) {
+            (_, true, TaskKind::Text) => return self.match_texts(),
+            (_, true, _) => "it learns from pairs of texts: set `task.kind = \"text\"`",
+            (_, false, TaskKind::Text) => "pairs of texts are learnt from by `reward_model` and `dpo`",
+            (true, _, kind) if kind != TaskKind::TokenWorld => {
+                "it writes responses: set `task.kind = \"token_world\"`, or use `ppo`"
+            }
+            (false, _, TaskKind::TokenWorld) => "responses are learnt by `rlhf_ppo`, `rloo` or `grpo`",
+            _ if self.lm.is_some() || self.data.is_some() => "take the tables [lm] and [data] out",
+            _ if matches!(
+                (&self.algo, self.task.kind.world()),
+                (AlgoConfig::Dqn(_), World::Continuous(_))
+            ) =>
+            {
                 "it compares numbered actions: take a discrete task, or use `ppo`"
             }
             _ if self.model.noise_correlation > 0.0
@@ -317,16 +342,40 @@ impl RunConfig {
         Err(ConfigError::Mismatch { algo, task, cure })
     }
 
+    /// A run on texts has a model and data.
+    fn match_texts(&self) -> Result<(), ConfigError> {
+        let missing = |table, cure| ConfigError::NoTable { task: self.task.kind.name(), table, cure };
+        if self.lm.is_none() {
+            return Err(missing("lm", "`model` is the folder of a language model"));
+        }
+        match &self.data {
+            None => Err(missing("data", "`train` is a file of preferences")),
+            Some(data) => data.validate(),
+        }
+    }
+
+    /// Checks that every file and folder that the run names is there.
+    ///
+    /// # Errors
+    /// Names the first that is not, or the variable of the environment that is not set.
+    pub fn check_paths(&self) -> Result<(), ConfigError> {
+        if let Some(lm) = &self.lm {
+            paths::existing("lm.model", &lm.model)?;
+        }
+        self.data.as_ref().map_or(Ok(()), DataSection::check_paths)
+    }
+
     /// What an RLHF run is watched for.
     pub fn guards(&self) -> GuardConfig {
         self.guards.clone().unwrap_or_default()
     }
 
-    /// Environment steps per update: of whole episodes the fewest, of RLHF responses.
+    /// Environment steps per update: of whole episodes the fewest, of RLHF responses, of preferences pairs.
     pub fn rollout(&self) -> u64 {
-        match self.algo.rlhf_rollout() {
-            Some(rollout) => rollout.responses() as u64,
-            None => (self.task.envs * self.algo.rollout_steps()) as u64,
+        match (self.algo.rlhf_rollout(), &self.data) {
+            (Some(rollout), _) => rollout.responses() as u64,
+            (None, Some(data)) => data.batch as u64,
+            (None, None) => (self.task.envs * self.algo.rollout_steps()) as u64,
         }
     }
 

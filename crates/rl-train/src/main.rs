@@ -27,6 +27,8 @@ mod learner;
 mod list;
 mod metrics;
 mod pairs;
+mod paths;
+mod preference;
 mod process;
 mod progress;
 mod recorder;

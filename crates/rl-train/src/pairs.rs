@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use rl_envs::preference::{Message, Pair, Prompt, Role};
 use rl_models::lm::{HfError, LmConfig};
-use rl_models::text::{self, ChatTemplate, TextTokenizer};
+use rl_models::text::{self, ChatTemplate, Specials, TextTokenizer};
 use serde::{Deserialize, Serialize};
 
 /// What stands behind an answer's last token.
@@ -37,7 +37,7 @@ impl Limits {
 }
 
 /// Turns texts into tokens as one model reads them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Encoder {
     tokenizer: TextTokenizer,
     template: Option<ChatTemplate>,
@@ -91,6 +91,11 @@ impl Encoder {
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The most tokens of each part.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// The tokens of a prompt, whole.
@@ -152,6 +157,11 @@ impl Encoder {
             "the answer {answer:?} has no token: there is nothing to compare"
         );
         Ok(tokens)
+    }
+
+    /// The text of tokens, special ones left out.
+    pub fn decode(&self, tokens: &[u32]) -> String {
+        self.tokenizer.decode(tokens, Specials::Hidden).unwrap_or_default()
     }
 
     /// How each token is written in the vocabulary.

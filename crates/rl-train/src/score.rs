@@ -187,7 +187,7 @@ pub fn score(args: &ScoreArgs) -> Result<Outcome> {
 }
 
 /// How a reward model does on comparisons.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// Comparisons.
     pub pairs: usize,

@@ -30,7 +30,9 @@ fn new_run(args: &TrainArgs) -> Result<Outcome> {
         .tree()
         .and_then(|mut tree| {
             args.changes.apply(&mut tree)?;
-            RunConfig::from_tree(tree)
+            let config = RunConfig::from_tree(tree)?;
+            config.check_paths()?;
+            Ok(config)
         })
         .with_context(|| source.name.clone())?;
     let device = device::choose(&config.device)?;

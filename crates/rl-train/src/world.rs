@@ -32,6 +32,8 @@ pub enum TaskKind {
     KlToy,
     /// The enumerable language; see `[token_world]`.
     TokenWorld,
+    /// Texts and a language model; see `[lm]` and `[data]`.
+    Text,
 }
 
 /// An environment whose actions are `A`, chosen at run time.
@@ -45,6 +47,8 @@ pub enum World {
     Continuous(fn() -> AnyEnv<[f32]>),
     /// Responses instead of steps: [`crate::rlhf`].
     Tokens,
+    /// A language model and what it reads: [`crate::preference`].
+    Texts,
 }
 
 /// Steps after which the chain of Kakade and the regulator, endless by themselves, are cut.
@@ -52,7 +56,7 @@ const ENDLESS: usize = 100;
 
 impl TaskKind {
     /// Every kind, with what it is.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 12] = [
         (Self::CartPole, "balance a pole on a cart; Gymnasium's CartPole-v1, solved at 475"),
         (Self::MountainCar, "swing a car out of a valley; MountainCar-v0, solved at −110"),
         (Self::MountainCarContinuous, "the same with a throttle; MountainCarContinuous-v0, solved at 90"),
@@ -64,6 +68,7 @@ impl TaskKind {
         (Self::Lqr, "a scalar linear regulator with a known best gain; Kakade 2001, cut at 100 steps"),
         (Self::KlToy, "reward is the action's number plus noise, observations say nothing; 200 steps"),
         (Self::TokenWorld, "a language of 8⁶ sentences in which RLHF is exact; rlhf_ppo, rloo and grpo"),
+        (Self::Text, "a language model of a folder and preferences; reward_model and dpo"),
     ];
 
     /// The name in a run file.
@@ -90,6 +95,7 @@ impl TaskKind {
             Self::Lqr => World::Continuous(|| Box::new(TimeLimit::new(Lqr::kakade(), ENDLESS))),
             Self::KlToy => World::Discrete(|| Box::new(KlToy::episodic())),
             Self::TokenWorld => World::Tokens,
+            Self::Text => World::Texts,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a reward model is as sure as it is right, on the host.
 
 /// One bar of a calibration curve: comparisons of which the model is about equally sure.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct CalibrationBin {
     /// Comparisons in it.
     pub count: usize,

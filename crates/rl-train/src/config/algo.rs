@@ -1,7 +1,8 @@
 //! `[algo]`: which algorithm, and its settings.
 
 use rl_algos::{
-    A2cConfig, DqnConfig, GrpoConfig, LmRolloutConfig, PpoConfig, ReinforceConfig, RlhfPpoConfig, RlooConfig, TrpoConfig,
+    A2cConfig, DpoConfig, DqnConfig, GrpoConfig, LmRolloutConfig, PpoConfig, ReinforceConfig,
+    RewardModelConfig, RlhfPpoConfig, RlooConfig, TrpoConfig,
 };
 use serde::Serialize;
 use toml::{Table, Value};
@@ -32,6 +33,10 @@ pub enum AlgoConfig {
     Rloo(RlooConfig),
     /// Group-relative policy optimisation.
     Grpo(GrpoConfig),
+    /// A reward model from comparisons.
+    RewardModel(RewardModelConfig),
+    /// Direct preference optimisation and its relatives.
+    Dpo(DpoConfig),
 }
 
 /// The kinds of `[algo]`, with what they are.
@@ -45,8 +50,11 @@ pub const ALGORITHMS: &[(&str, &str)] = &[
     ("rlhf_ppo", "PPO on a language model's responses, with a controlled KL to its reference"),
     ("rloo", "REINFORCE on responses, each against the others to its prompt; no critic"),
     ("grpo", "group-relative policy optimisation: token losses, KL in the loss; no critic"),
+    ("reward_model", "a language model's trunk that scores texts, from comparisons: Bradley and Terry"),
+    ("dpo", "direct preference optimisation and its relatives: the policy as its own reward model"),
 ];
-const ALGORITHM_NAMES: &[&str] = &["ppo", "trpo", "npg", "a2c", "reinforce", "dqn", "rlhf_ppo", "rloo", "grpo"];
+const ALGORITHM_NAMES: &[&str] =
+    &["ppo", "trpo", "npg", "a2c", "reinforce", "dqn", "rlhf_ppo", "rloo", "grpo", "reward_model", "dpo"];
 
 impl AlgoConfig {
     /// The algorithm of a table.
@@ -75,6 +83,8 @@ impl AlgoConfig {
             Some("rlhf_ppo") => read(&settings).map(Self::RlhfPpo),
             Some("rloo") => read(&settings).map(Self::Rloo),
             Some("grpo") => read(&settings).map(Self::Grpo),
+            Some("reward_model") => read(&settings).map(Self::RewardModel),
+            Some("dpo") => read(&settings).map(Self::Dpo),
             _ => return Err(misread(Mistake::UnknownChoice { known: ALGORITHM_NAMES }, &["kind"])),
         };
         algo.map_err(|e| ConfigError::misread(e, &root, &["algo"]))
@@ -92,6 +102,8 @@ impl AlgoConfig {
             Self::RlhfPpo(_) => "rlhf_ppo",
             Self::Rloo(_) => "rloo",
             Self::Grpo(_) => "grpo",
+            Self::RewardModel(_) => "reward_model",
+            Self::Dpo(_) => "dpo",
         }
     }
 
@@ -104,6 +116,7 @@ impl AlgoConfig {
             | Self::A2c(_)
             | Self::Reinforce(_)
             | Self::Dqn(_) => None,
+            Self::RewardModel(_) | Self::Dpo(_) => None,
             Self::RlhfPpo(RlhfPpoConfig { rollout, .. })
             | Self::Rloo(RlooConfig { rollout, .. })
             | Self::Grpo(GrpoConfig { rollout, .. }) => Some(rollout),
@@ -118,6 +131,7 @@ impl AlgoConfig {
             Self::A2c(a2c) => a2c.rollout_steps,
             Self::Dqn(dqn) => dqn.rollout_steps,
             Self::Reinforce(_) | Self::RlhfPpo(_) | Self::Rloo(_) | Self::Grpo(_) => 1,
+            Self::RewardModel(_) | Self::Dpo(_) => 1,
         }
     }
 

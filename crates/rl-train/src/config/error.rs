@@ -90,6 +90,39 @@ pub enum ConfigError {
         /// What would do.
         cure: &'static str,
     },
+    /// A path with a variable that is not set.
+    #[error(
+        "`{key}` = \"{path}\": the variable {name} is not set; `export {name}=FOLDER` with the folder that holds the \
+         rest of this path, or write the path out: `--set {key}=…`"
+    )]
+    NoVariable {
+        /// The key.
+        key: &'static str,
+        /// The path as the file writes it.
+        path: String,
+        /// The variable.
+        name: String,
+    },
+    /// A path at which there is nothing.
+    #[error("`{key}` = \"{text}\": there is no `{}`", path.display())]
+    NoSuchPath {
+        /// The key.
+        key: &'static str,
+        /// The path as the file writes it.
+        text: String,
+        /// What it means.
+        path: PathBuf,
+    },
+    /// A run without a table that its task needs.
+    #[error("`task.kind` = \"{task}\" needs the table [{table}]: {cure}")]
+    NoTable {
+        /// The task.
+        task: String,
+        /// The table.
+        table: &'static str,
+        /// What belongs in it.
+        cure: &'static str,
+    },
     /// A setting that the algorithm cannot work with.
     #[error("`{key}` = {got} does not go with `algo.kind` = \"{algo}\": {why}")]
     NotWithAlgo {

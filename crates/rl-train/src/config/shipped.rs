@@ -69,6 +69,8 @@ shipped![
     "reinforce-lqr",
     "dqn-cart-pole",
     "dqn-gridworld",
+    "rm-stories",
+    "dpo-stories",
 ];
 
 /// A run file, not yet read.

@@ -1,7 +1,7 @@
 //! The command line from outside: exit codes, texts, files.
 
-mod data_check;
 mod bars;
+mod data_check;
 mod errors;
 mod generate;
 mod resume;
