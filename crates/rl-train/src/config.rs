@@ -230,7 +230,8 @@ impl RunConfig {
         let RunFile { seed, device, total_steps, task, model, algo, normalize, eval, checkpoint, .. } = file;
         let algo = AlgoConfig::from_table(algo)?;
         let rlhf = algo.rlhf_rollout().is_some();
-        let token_world = file.token_world.or_else(|| rlhf.then(TokenWorldConfig::default));
+        let in_world = rlhf && task.kind == TaskKind::TokenWorld;
+        let token_world = file.token_world.or_else(|| in_world.then(TokenWorldConfig::default));
         let guards = file.guards.or_else(|| rlhf.then(GuardConfig::default));
         let config = Self {
             seed,
@@ -309,11 +310,13 @@ impl RunConfig {
         let rlhf = self.algo.rlhf_rollout().is_some();
         let pairs = matches!(self.algo, AlgoConfig::RewardModel(_) | AlgoConfig::Dpo(_));
         let cure = match (rlhf, pairs, self.task.kind) {
-            (_, true, TaskKind::Text) => return self.match_texts(),
+            (true, _, TaskKind::Text) | (_, true, TaskKind::Text) => return self.match_texts(),
             (_, true, _) => "it learns from pairs of texts: set `task.kind = \"text\"`",
-            (_, false, TaskKind::Text) => "pairs of texts are learnt from by `reward_model` and `dpo`",
+            (_, _, TaskKind::Text) => {
+                "texts are learnt from by `reward_model` and `dpo`, or by `rlhf_ppo`, `rloo` and `grpo`"
+            }
             (true, _, kind) if kind != TaskKind::TokenWorld => {
-                "it writes responses: set `task.kind = \"token_world\"`, or use `ppo`"
+                "it writes responses: set `task.kind = \"token_world\"` or `\"text\"`, or use `ppo`"
             }
             (false, _, TaskKind::TokenWorld) => "responses are learnt by `rlhf_ppo`, `rloo` or `grpo`",
             _ if self.lm.is_some() || self.data.is_some() => "take the tables [lm] and [data] out",
@@ -347,6 +350,9 @@ impl RunConfig {
         let missing = |table, cure| ConfigError::NoTable { task: self.task.kind.name(), table, cure };
         if self.lm.is_none() {
             return Err(missing("lm", "`model` is the folder of a language model"));
+        }
+        if self.algo.rlhf_rollout().is_some() {
+            self.guards().validate()?;
         }
         match &self.data {
             None => Err(missing("data", "`train` is a file of preferences")),

@@ -68,7 +68,10 @@ impl TaskKind {
         (Self::Lqr, "a scalar linear regulator with a known best gain; Kakade 2001, cut at 100 steps"),
         (Self::KlToy, "reward is the action's number plus noise, observations say nothing; 200 steps"),
         (Self::TokenWorld, "a language of 8⁶ sentences in which RLHF is exact; rlhf_ppo, rloo and grpo"),
-        (Self::Text, "a language model of a folder and preferences; reward_model and dpo"),
+        (
+            Self::Text,
+            "a language model of a folder, and preferences; reward_model, dpo, rlhf_ppo, rloo and grpo",
+        ),
     ];
 
     /// The name in a run file.

@@ -71,6 +71,7 @@ shipped![
     "dqn-gridworld",
     "rm-stories",
     "dpo-stories",
+    "rlhf-stories",
 ];
 
 /// A run file, not yet read.

@@ -32,6 +32,20 @@ impl Gold {
     }
 }
 
+/// What an RLHF run is trained to please.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RewardSection {
+    /// The gold reward itself: nothing to be cheated but its own definition.
+    #[default]
+    Vader,
+    /// A reward model: a proxy.
+    Model {
+        /// Its folder, such as the `model` of a run of `rm-stories`.
+        folder: String,
+    },
+}
+
 /// `[data]`: preference files and how they become tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +76,9 @@ pub struct DataSection {
     /// The most tokens of an answer, read or written; absent is the other half.
     #[serde(default)]
     pub max_answer_tokens: Option<usize>,
+    /// What an RLHF run is trained to please; its prompts are those of `train`.
+    #[serde(default)]
+    pub reward: Option<RewardSection>,
     /// Pairs of one update.
     #[serde(default = "sixteen")]
     pub batch: usize,
@@ -105,7 +122,13 @@ impl DataSection {
     pub fn check_paths(&self) -> Result<(), ConfigError> {
         paths::existing("data.train", &self.train)?;
         self.eval.iter().try_for_each(|path| paths::existing("data.eval", path).map(|_| ()))?;
-        self.prompts.iter().try_for_each(|path| paths::existing("data.prompts", path).map(|_| ()))
+        self.prompts.iter().try_for_each(|path| paths::existing("data.prompts", path).map(|_| ()))?;
+        match &self.reward {
+            Some(RewardSection::Model { folder }) => {
+                paths::existing("data.reward.folder", folder).map(|_| ())
+            }
+            Some(RewardSection::Vader) | None => Ok(()),
+        }
     }
 
     /// Reads the file at `path`, the value of `key`.

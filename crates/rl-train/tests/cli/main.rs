@@ -4,6 +4,7 @@ mod bars;
 mod data_check;
 mod errors;
 mod generate;
+mod preference;
 mod resume;
 mod rlhf;
 mod runs;
