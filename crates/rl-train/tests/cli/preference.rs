@@ -164,3 +164,54 @@ fn what_cannot_work_is_said_before_the_first_step() {
     fs::write(place.path("held-out.jsonl"), pairs()).unwrap();
     fails("", 1, &["prompts.txt", "has no prompt that `data.train` does not have"]);
 }
+
+const ANSWERS: &str = "--set algo={kind=\"rlhf_ppo\",epochs=2,minibatch_rows=4,rollout={prompts=4},\
+                       optimizer={learning_rate=1e-3}} --set guards={cut_ceiling=\"off\"} --set total_steps=24 \
+                       --set checkpoint.every_updates=2 --set eval.every_steps=12";
+
+#[test]
+fn a_resumed_rlhf_run_on_texts_is_the_same_whoever_judges() {
+    let place = place();
+    place.succeeds("train tiny.toml --set algo.kind=reward_model --out rm");
+    for (judge, reward) in [("vader", "{kind=\"vader\"}"), ("rm", "{kind=\"model\",folder=\"rm/model\"}")] {
+        let (a, b) = (format!("{judge}-a"), format!("{judge}-b"));
+        for out in [&a, &b] {
+            let said =
+                place.succeeds(&format!("train tiny.toml {ANSWERS} --set data.reward={reward} --out {out}"));
+            assert!(said.contains("before: gold") && said.contains("after  gold"), "{said}");
+        }
+        let metrics = |run: &str| place.bytes(&format!("{run}/metrics.jsonl"));
+        assert_eq!(metrics(&a), metrics(&b));
+        fs::remove_file(place.path(&format!("{b}/summary.json"))).unwrap();
+        fs::remove_file(checkpoints(&place.path(&b)).last().unwrap()).unwrap();
+        place.succeeds(&format!("train --resume {b}"));
+        assert_eq!(metrics(&a), metrics(&b));
+        let last = |run: &str| Checkpoint::load(checkpoints(&place.path(run)).last().unwrap()).unwrap();
+        assert_eq!(last(&a), last(&b));
+        let row = &rows(&place, &a)[0];
+        assert!(row["objective/gold"].is_number() && row["responses/distinct_2"].is_number(), "{row}");
+        assert!(row["objective/kl"].as_f64().unwrap() < 1e-6, "the first rollout is the reference's: {row}");
+    }
+    // Without a critic.
+    for kind in ["rloo", "grpo"] {
+        let kl = if kind == "grpo" { ",kl_place=\"token_loss\",kl_estimator=\"k3\"" } else { "" };
+        let algo = format!("{{kind=\"{kind}\",steps={{minibatch_rows=4}},rollout={{prompts=2,group=2{kl}}}}}");
+        let said = place.succeeds(&format!("train tiny.toml {ANSWERS} --set algo={algo} --out {kind}"));
+        assert!(said.contains("after  gold"), "{said}");
+    }
+}
+
+#[test]
+fn a_judge_that_reads_other_tokens_is_refused() {
+    let place = place();
+    place.succeeds("train tiny.toml --set algo.kind=reward_model --out rm");
+    let tokenizer = place.path("rm/model/tokenizer.json");
+    let other = fs::read_to_string(&tokenizer).unwrap() + "\n";
+    fs::write(&tokenizer, other).unwrap();
+    let reward = "--set data.reward={kind=\"model\",folder=\"rm/model\"}";
+    let error = place.fails(&format!("train tiny.toml {ANSWERS} {reward} --out a"), 1);
+    assert!(error.contains("another tokenizer.json"), "{error}");
+    let reward = "--set data.reward={kind=\"model\",folder=\"nowhere\"}";
+    let error = place.fails(&format!("train tiny.toml {ANSWERS} {reward} --out b"), 2);
+    assert!(error.contains("`data.reward.folder`") && error.contains("nowhere"), "{error}");
+}
