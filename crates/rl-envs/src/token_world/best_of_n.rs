@@ -103,7 +103,6 @@ impl BestOfN {
     /// # Panics
     /// If n is 0.
     pub fn kl(&self, n: usize) -> f64 {
-        let p = self.probabilities(n);
         let each = self.probabilities(n).into_iter().zip(&self.mass);
         // What is rarer than this adds less than 1e-40 nats, and takes no logarithm.
         each.map(|(p, m)| if p > RARE { p * (p / m).ln() } else { 0.0 }).sum()
