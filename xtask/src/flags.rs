@@ -23,6 +23,10 @@ pub enum Verb {
     #[command(disable_help_flag = true)]
     Eval(Forwarded),
     /// List tasks, algorithms, run files, devices and studies
+    /// Say whether runs are well, and write report.html: RUN… [--out FILE]
+    #[command(disable_help_flag = true)]
+    Report(Forwarded),
+    /// List tasks, algorithms, run files and devices
     #[command(disable_help_flag = true)]
     List(Forwarded),
     /// Do a study: NAME [--out DIR] [--seeds N] [--quick]

@@ -29,6 +29,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Train(it) => train::run("train", &it.args),
         Verb::Eval(it) => train::run("eval", &it.args),
+        Verb::Report(it) => train::run("report", &it.args),
         Verb::List(it) => train::run("list", &it.args),
         Verb::Study(it) => train::run("study", &it.args),
         Verb::Test(it) => test::run(&it),

@@ -13,7 +13,10 @@ use crate::{become_command, cargo, root};
 pub fn run(verb: &str, args: &[OsString]) -> Result<ExitCode> {
     let mut command = cargo("run");
     command.args(["--release", "--package", "rl-train"]);
-    if let Some(feature) = device(args, &root())?.and_then(Device::feature) {
+    // A report only reads: the build that is there will do.
+    if verb != "report"
+        && let Some(feature) = device(args, &root())?.and_then(Device::feature)
+    {
         command.args(["--features", feature]);
     }
     command.arg("--").arg(verb).args(args);

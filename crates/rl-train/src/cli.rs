@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use toml::{Table, Value};
 
+use crate::compare::CompareArgs;
 use crate::config::assignment::assign;
 use crate::config::error::ConfigError;
 use crate::data_check::DataArgs;
+use crate::export::ExportArgs;
 use crate::generate::GenerateArgs;
+use crate::report::ReportArgs;
 use crate::score::ScoreArgs;
 
 /// Trains, evaluates and resumes reinforcement-learning runs.
@@ -31,6 +34,12 @@ pub enum Verb {
     Train(TrainArgs),
     /// Evaluate the policy of a run
     Eval(EvalArgs),
+    /// Say whether runs are well, and write report.html: the verdict in words, then the curves
+    Report(ReportArgs),
+    /// Compare experiments: means, interquartile means and probabilities of improvement with their intervals
+    Compare(CompareArgs),
+    /// Write metrics as CSV or as TensorBoard event files
+    Export(ExportArgs),
     /// Let a language model go on with a prompt
     Generate(GenerateArgs),
     /// Look at preference data before training on it

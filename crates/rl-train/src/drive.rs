@@ -20,7 +20,7 @@ use crate::metrics::Row;
 use crate::progress::{Progress, grouped};
 use crate::recorder::{Recorder, restore};
 use crate::run_folder::{RunFolder, Summary};
-use crate::{Outcome, interrupt};
+use crate::{Outcome, interrupt, report};
 
 /// A run between two updates.
 pub trait Session: Sized {
@@ -250,5 +250,6 @@ fn finish<S: Session>(
     let (unit, rate) = (S::STEPS, grouped(summary.steps_per_s as u64));
     say!("{} {unit} in {wall_s:.1} s, {rate} {unit}/s", grouped(steps));
     say!("evaluate again with: rl-train eval {}", folder.path.display());
+    report::at_end(&folder.path);
     Ok(())
 }

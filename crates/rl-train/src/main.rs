@@ -15,12 +15,15 @@ macro_rules! say {
 mod assemble;
 mod bench;
 mod cli;
+mod compare;
+mod comparison;
 mod config;
 mod data_check;
 mod device;
 mod drive;
 mod env_session;
 mod eval;
+mod export;
 mod generate;
 mod interrupt;
 mod learner;
@@ -32,10 +35,13 @@ mod preference;
 mod process;
 mod progress;
 mod recorder;
+mod recording;
+mod report;
 mod rlhf;
 mod run_folder;
 mod score;
 mod study;
+mod tensorboard;
 mod train;
 mod world;
 
@@ -60,6 +66,9 @@ fn main() -> ExitCode {
     let outcome = match Flags::parse().verb {
         Verb::Train(args) => train::train(&args),
         Verb::Eval(args) => eval::eval(&args),
+        Verb::Compare(args) => compare::run(&args),
+        Verb::Export(args) => export::export(&args),
+        Verb::Report(args) => report::report(&args),
         Verb::Generate(args) => generate::generate(&args),
         Verb::Data(args) => data_check::data(&args),
         Verb::Score(args) => score::score(&args),

@@ -47,7 +47,8 @@ impl Columns {
     /// Adds one row of JSON; false, with nothing added, if it is none.
     pub fn push(&mut self, line: &[u8]) -> bool {
         let row = self.len() as u32;
-        let read = RowSeed { columns: self, row }.deserialize(&mut serde_json::Deserializer::from_slice(line));
+        let read =
+            RowSeed { columns: self, row }.deserialize(&mut serde_json::Deserializer::from_slice(line));
         let Ok((step, update)) = read else {
             for (_, column) in &mut self.named {
                 if column.rows.last() == Some(&row) {
@@ -74,7 +75,10 @@ impl Columns {
 
     /// All metrics, in the order of their first appearance.
     pub fn each(&self) -> impl Iterator<Item = (&str, &Column)> {
-        self.named.iter().filter(|(_, column)| !column.rows.is_empty()).map(|(name, column)| (name.as_str(), column))
+        self.named
+            .iter()
+            .filter(|(_, column)| !column.rows.is_empty())
+            .map(|(name, column)| (name.as_str(), column))
     }
 
     /// The place of `name`, which is most often the one after the last.

@@ -14,25 +14,26 @@ mod tests;
 use crate::recording::{Columns, Recording, Trend};
 pub use facts::{Critic, Facts, KlRule};
 
-/// What can be wrong with a run, the worst first. The words of each are its [`Fault::title`].
+/// What can be wrong with a run: the worst first, and a cause before what it leads to. The words of each are its
+/// [`Fault::title`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A number is not one.
     NotFinite,
     /// The score rises while gold falls.
     CheatingRewardModel,
-    /// What was learnt is lost, or all responses are alike.
-    Collapsing,
-    /// KL is beyond all bounds.
-    ExplodingKl,
     /// The policy is certain, and had learnt nothing by then.
     EntropyGone,
     /// Updates change nothing.
     DeadLearningRate,
-    /// Updates change too much.
-    LearningRateTooHigh,
     /// Values predict nothing.
     CriticNotLearning,
+    /// What was learnt is lost, or all responses are alike.
+    Collapsing,
+    /// KL is beyond all bounds.
+    ExplodingKl,
+    /// Updates change too much.
+    LearningRateTooHigh,
     /// The KL target is not held.
     KlAboveTarget,
     /// What was learnt is lost and found again.
@@ -129,7 +130,8 @@ pub fn judge(facts: &Facts, columns: &Columns) -> Verdict {
     .collect();
     settle(&mut findings);
     if let Some(reason) = &facts.stopped_by {
-        findings.push(remark(format!("A guard ended the run: `{reason}`."), "See the guard's words in the log."));
+        findings
+            .push(remark(format!("A guard ended the run: `{reason}`."), "See the guard's words in the log."));
     } else if !facts.finished && columns.len() > 0 {
         let (step, total) = (columns.steps[columns.len() - 1], facts.total_steps);
         let of = total.map_or(String::new(), |total| format!(" of {total}"));
@@ -152,6 +154,7 @@ fn settle(findings: &mut Vec<Finding>) {
     let has = |fault| findings.iter().any(|finding: &Finding| finding.fault == fault);
     let explained = |fault: Fault| match fault {
         Fault::KlAboveTarget => has(Fault::ExplodingKl),
+        Fault::CriticNotLearning => has(Fault::DeadLearningRate),
         Fault::Unstable => has(Fault::Collapsing),
         Fault::Plateaued => findings.iter().any(|finding| finding.fault.is_fault()),
         // A policy that cannot move learns nothing.
@@ -198,10 +201,6 @@ pub fn number(x: f64) -> String {
     } else {
         let digits = (3.0 - magnitude).clamp(0.0, 6.0) as usize;
         let text = format!("{x:.digits$}");
-        if text.contains('.') {
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        } else {
-            text
-        }
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     }
 }

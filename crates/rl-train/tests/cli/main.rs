@@ -5,6 +5,8 @@ mod data_check;
 mod errors;
 mod generate;
 mod preference;
+mod browser;
+mod report;
 mod resume;
 mod rlhf;
 mod runs;
@@ -92,6 +94,10 @@ impl Place {
 
     fn json(&self, name: &str) -> Value {
         serde_json::from_slice(&fs::read(self.path(name)).unwrap()).unwrap()
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
     }
 
     fn bytes(&self, name: &str) -> Vec<u8> {

@@ -33,7 +33,9 @@ impl Held {
     fn evidence(&self) -> String {
         let (last, target) = (self.kl.last(), self.target);
         let beta = self.beta.as_ref().map_or(String::new(), |beta| match self.at_cap() {
-            Some(max) => format!(" β is at its upper cap of {}: the controller cannot push harder.", number(max)),
+            Some(max) => {
+                format!(" β is at its upper cap of {}: the controller cannot push harder.", number(max))
+            }
             None => format!(" β ended at {}.", number(trend::mean(&beta.points[beta.points.len() - 1..]))),
         });
         format!(
@@ -48,7 +50,9 @@ impl Held {
     fn cure(&self) -> String {
         let key = self.rule.key;
         match self.at_cap() {
-            Some(_) => format!("Raise the cap `{key}.max` or the first β, `{key}.beta`; or lower the learning rate."),
+            Some(_) => {
+                format!("Raise the cap `{key}.max` or the first β, `{key}.beta`; or lower the learning rate.")
+            }
             None => format!(
                 "Start with a dearer nat (`{key}.beta`), so that the target is approached from below; lower the learning \
                  rate or the epochs; a larger gain reacts faster."

@@ -74,7 +74,9 @@ impl Facts {
             kl,
             critic: if blind { Critic::Blind } else { Critic::Expected },
             epochs: get("algo.epochs").and_then(float),
-            total_steps: get("total_steps").and_then(Value::as_integer).and_then(|steps| steps.try_into().ok()),
+            total_steps: get("total_steps")
+                .and_then(Value::as_integer)
+                .and_then(|steps| steps.try_into().ok()),
             finished: false,
             stopped_by: None,
         }

@@ -52,7 +52,8 @@ pub fn dead_learning_rate(look: &Look) -> Option<Finding> {
     if !(zero || still) {
         return None;
     }
-    let rate = rate.map_or(String::new(), |rate| format!(" The learning rate is {}.", number(rate.points[0].mean)));
+    let rate =
+        rate.map_or(String::new(), |rate| format!(" The learning rate is {}.", number(rate.points[0].mean)));
     let how = match (&moved, &entropy) {
         (Some(kl), _) => format!("an update moves the policy by {} nats at most", number(kl.best().mean)),
         (None, Some(entropy)) => format!("entropy stands at {} nats", number(entropy.last())),
@@ -81,15 +82,27 @@ pub fn learning_rate_too_high(look: &Look) -> Option<Finding> {
         let jump = look.columns.get("losses/approx_kl").map_or(0.0, |kl| kl.values[0]);
         if share >= 0.25 {
             let worst = number(kl.best().mean);
-            note(first, format!("KL(π_old ‖ π) per update was above 0.1 nats for {:.0} % of the run, up to {worst}", 100.0 * share));
+            note(
+                first,
+                format!(
+                    "KL(π_old ‖ π) per update was above 0.1 nats for {:.0} % of the run, up to {worst}",
+                    100.0 * share
+                ),
+            );
         } else if jump > 1.0 {
-            note(look.columns.updates.first().copied(), format!("the first update moved the policy by {} nats", number(jump)));
+            note(
+                look.columns.updates.first().copied(),
+                format!("the first update moved the policy by {} nats", number(jump)),
+            );
         }
     }
     if let Some(clipped) = look.long("losses/clipfrac", 4) {
         let (share, first) = clipped.share(|clipped| clipped > 0.5);
         if share >= 0.25 {
-            note(first, format!("more than half of all ratios were clipped for {:.0} % of the run", 100.0 * share));
+            note(
+                first,
+                format!("more than half of all ratios were clipped for {:.0} % of the run", 100.0 * share),
+            );
         }
     }
     if let (Some(epochs), Some(made)) = (look.facts.epochs, look.long("charts/epochs", 4)) {

@@ -61,8 +61,14 @@ pub fn course(look: &Look) -> String {
         number(best.mean),
         best.update
     );
-    if let (Some(kl), Some(target)) = (look.trend("objective/kl"), look.facts.kl.as_ref().and_then(|kl| kl.target)) {
-        text += &format!(" KL(π ‖ π_ref) ended at {} nats against a target of {}.", number(kl.last()), number(target));
+    if let (Some(kl), Some(target)) =
+        (look.trend("objective/kl"), look.facts.kl.as_ref().and_then(|kl| kl.target))
+    {
+        text += &format!(
+            " KL(π ‖ π_ref) ended at {} nats against a target of {}.",
+            number(kl.last()),
+            number(target)
+        );
     }
     if let Some(gold) = look.trend("objective/gold") {
         text += &format!(" Gold went from {} to {}.", number(gold.first()), number(gold.last()));
@@ -125,7 +131,8 @@ fn alike(look: &Look) -> Option<Finding> {
     let mut note = |name: &str, what: &str, sick: &dyn Fn(f64, f64) -> bool| {
         let Some(trend) = look.long(name, 6) else { return };
         let first = trend.points[0].mean;
-        if let Some((update, share)) = trend.since(|now| sick(first, now)).filter(|(_, share)| *share >= 0.1) {
+        if let Some((update, share)) = trend.since(|now| sick(first, now)).filter(|(_, share)| *share >= 0.1)
+        {
             let _ = share;
             since = Some(since.map_or(update, |since| since.min(update)));
             words.push(format!("{what} went from {} to {}", number(first), number(trend.last())));
@@ -172,7 +179,7 @@ fn lost(look: &Look) -> Option<Finding> {
 /// A rise that is none of noise.
 fn significant(goal: &Goal) -> bool {
     let size = goal.trend.first().abs().max(goal.trend.best().mean.abs());
-    goal.rise() > 4.0 * goal.noise() && goal.rise() > 0.05 * size
+    goal.rise() > 4.0 * goal.trend.scatter() && goal.rise() > 0.05 * size
 }
 
 /// What was learnt is lost and found again, twice or more.
@@ -188,7 +195,8 @@ pub fn unstable(look: &Look) -> Option<Finding> {
             falls.len(),
             falls[0].update
         ),
-        cure: "Lower the learning rate or let it fall, use more environments per update, or a smaller clip.".to_owned(),
+        cure: "Lower the learning rate or let it fall, use more environments per update, or a smaller clip."
+            .to_owned(),
     })
 }
 
