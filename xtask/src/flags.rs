@@ -22,11 +22,10 @@ pub enum Verb {
     /// Evaluate a finished or interrupted run: RUN [--device D]
     #[command(disable_help_flag = true)]
     Eval(Forwarded),
-    /// List tasks, algorithms, run files, devices and studies
     /// Say whether runs are well, and write report.html: RUN… [--out FILE]
     #[command(disable_help_flag = true)]
     Report(Forwarded),
-    /// List tasks, algorithms, run files and devices
+    /// List tasks, algorithms, run files, devices and studies
     #[command(disable_help_flag = true)]
     List(Forwarded),
     /// Do a study: NAME [--out DIR] [--seeds N] [--quick]

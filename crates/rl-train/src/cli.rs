@@ -9,10 +9,13 @@ use crate::compare::CompareArgs;
 use crate::config::assignment::assign;
 use crate::config::error::ConfigError;
 use crate::data_check::DataArgs;
-use crate::export::ExportArgs;
+use crate::export::{ExportArgs, Format};
 use crate::generate::GenerateArgs;
+use crate::live::watch::WatchArgs;
+use crate::live::{Outlets, View};
 use crate::report::ReportArgs;
 use crate::score::ScoreArgs;
+use crate::sweep::SweepArgs;
 
 /// Trains, evaluates and resumes reinforcement-learning runs.
 #[derive(Debug, Parser)]
@@ -34,10 +37,14 @@ pub enum Verb {
     Train(TrainArgs),
     /// Evaluate the policy of a run
     Eval(EvalArgs),
+    /// Show a run that goes on elsewhere
+    Watch(WatchArgs),
     /// Say whether runs are well, and write report.html: the verdict in words, then the curves
     Report(ReportArgs),
     /// Compare experiments: means, interquartile means and probabilities of improvement with their intervals
     Compare(CompareArgs),
+    /// Run a grid or a random sample of settings on several seeds, within a budget; stopped, it goes on
+    Sweep(SweepArgs),
     /// Write metrics as CSV or as TensorBoard event files
     Export(ExportArgs),
     /// Let a language model go on with a prompt
@@ -69,6 +76,19 @@ pub struct TrainArgs {
     /// Go on with an interrupted run, as if it had not been
     #[arg(long, value_name = "RUN")]
     pub resume: Option<PathBuf>,
+    /// Show a dashboard: curves, the verdict so far, and keys to pause, save and stop
+    #[arg(long)]
+    pub tui: bool,
+    /// Write metrics in this format too, while the run goes on
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub log: Option<Format>,
+}
+
+impl TrainArgs {
+    /// Where the run shows itself.
+    pub fn outlets(&self) -> Outlets {
+        Outlets { view: if self.tui { View::Dashboard } else { View::Lines }, log: self.log }
+    }
 }
 
 /// `rl-train eval`.

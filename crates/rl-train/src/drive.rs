@@ -15,9 +15,11 @@ use serde_json::Value;
 
 use crate::assemble::Job;
 use crate::config::RunConfig;
+use crate::export::EventLog;
 use crate::learner::Tensors;
+use crate::live::{Display, Outlets};
 use crate::metrics::Row;
-use crate::progress::{Progress, grouped};
+use crate::progress::grouped;
 use crate::recorder::{Recorder, restore};
 use crate::run_folder::{RunFolder, Summary};
 use crate::{Outcome, interrupt, report};
@@ -127,13 +129,15 @@ pub struct Drive<'a> {
     pub text: String,
     /// Where it goes on.
     pub from: Option<(Checkpoint, PathBuf)>,
+    /// Where it shows itself.
+    pub outlets: Outlets,
 }
 
 impl Job for Drive<'_> {
     type Output = Result<Outcome>;
 
     fn run<S: Session>(self, mut session: S) -> Result<Outcome> {
-        let Self { folder, config, text, from } = self;
+        let Self { folder, config, text, from, outlets } = self;
         let mut bytes = 0;
         if let Some((checkpoint, path)) = &from {
             (session, bytes) = restore(session, checkpoint, path, config.algo.name(), &text)?;
@@ -150,7 +154,8 @@ impl Job for Drive<'_> {
         };
         announce(&folder, config, &session);
 
-        let progress = Progress::new(config.total_steps, session.step());
+        let mut log = EventLog::open(outlets.log, &folder)?;
+        let mut display = Display::new(outlets.view, &folder, config, session.step())?;
         let (mut findings, mut stopped_by) = (None, None);
         while !config.is_over(session.step()) && stopped_by.is_none() {
             let (started, before) = (Instant::now(), session.step());
@@ -164,11 +169,13 @@ impl Job for Drive<'_> {
                 found.each(&mut |name, value| row.push(name, value));
                 findings = Some(found);
             }
-            recorder.write(&row, (session.step() - before) as f64 / started.elapsed().as_secs_f64())?;
-            progress.show(&row, session.headline(&row));
+            let rate = (session.step() - before) as f64 / started.elapsed().as_secs_f64();
+            let timing = recorder.write(&row, rate)?;
+            log.write(&row)?;
+            let wanted = display.show(&row, &timing, session.headline(&row))?;
 
             for alarm in &alarms {
-                say!("guard: {alarm}");
+                display.note(format!("guard: {alarm}"));
             }
             let fatal = alarms.iter().find(|alarm| alarm.symptom.is_final());
             match (fatal, alarms.first(), session.on_alarm()) {
@@ -176,20 +183,20 @@ impl Job for Drive<'_> {
                 (None, Some(_), OnAlarm::Rollback) => {
                     let done;
                     (session, done) = recorder.roll_back(session, &healthy)?;
-                    say!("guard: back to the last healthy checkpoint, {done}");
+                    display.note(format!("guard: back to the last healthy checkpoint, {done}"));
                     findings = None;
                 }
                 _ => {}
             }
             let interrupted = interrupt::requested() && !last;
             let due = session.update().is_multiple_of(config.checkpoint.every_updates);
-            if interrupted || last || due || stopped_by.is_some() {
+            if interrupted || last || due || wanted || stopped_by.is_some() {
                 let (checkpoint, path) = recorder.save(&session)?;
                 if session.healthy() {
                     healthy = checkpoint;
                 }
                 if interrupted {
-                    progress.finish();
+                    display.finish();
                     let (update, total) = (session.update(), config.updates());
                     say!("interrupted after update {update} of {total}; saved {}", path.display());
                     say!("go on with: rl-train train --resume {}", folder.path.display());
@@ -197,9 +204,10 @@ impl Job for Drive<'_> {
                 }
             }
         }
-        progress.finish();
+        display.finish();
         let findings = findings.map_or_else(|| session.evaluate(), Ok)?;
         session.finish(&folder)?;
+        log.finish()?;
         finish(&folder, config, &session, &findings, stopped_by, &recorder)?;
         Ok(Outcome::Done)
     }

@@ -8,7 +8,9 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::Outcome;
+use crate::metrics::Row;
 use crate::recording::{Columns, Recording};
+use crate::run_folder::RunFolder;
 use crate::tensorboard::{EventFile, now};
 
 /// What other programs read.
@@ -38,27 +40,84 @@ pub struct ExportArgs {
 pub fn export(args: &ExportArgs) -> Result<Outcome> {
     for path in &args.runs {
         let run = Recording::read(path)?;
-        let place = match args.format {
-            Format::Csv => run.path.join("metrics.csv"),
-            Format::Tensorboard => run.path.join("tensorboard"),
-        };
-        let written = match args.format {
-            Format::Csv => File::create(&place).and_then(|file| {
-                let mut out = BufWriter::new(file);
-                csv(&run.columns, &mut out)?;
-                out.flush()
-            }),
-            Format::Tensorboard => EventFile::create(&place).and_then(|mut file| {
-                let start = now() - run.timing.map_or(0.0, |timing| timing.elapsed_s);
-                each_row(&run.columns, |row, values| {
-                    file.write(run.columns.steps[row], start + row as f64 * 1e-3, values.iter().copied())
-                })
-            }),
-        };
-        written.with_context(|| format!("cannot write `{}`", place.display()))?;
+        let place = write(&run, args.format)?;
         say!("{}: {} updates in {}", run.name, run.columns.len(), place.display());
     }
     Ok(Outcome::Done)
+}
+
+fn write(run: &Recording, format: Format) -> Result<PathBuf> {
+    let place = match format {
+        Format::Csv => run.path.join("metrics.csv"),
+        Format::Tensorboard => run.path.join("tensorboard"),
+    };
+    let written = match format {
+        Format::Csv => File::create(&place).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            csv(&run.columns, &mut out)?;
+            out.flush()
+        }),
+        Format::Tensorboard => EventFile::create(&place).and_then(|mut file| {
+            // A run's clock is kept by update and not by row: rows are spread evenly over its time.
+            let elapsed_s = run.timing.map_or(0.0, |timing| timing.elapsed_s);
+            let (start, each) = (now() - elapsed_s, elapsed_s / run.columns.len().max(1) as f64);
+            each_row(&run.columns, |row, values| {
+                file.write(run.columns.steps[row], start + each * row as f64, values.iter().copied())
+            })
+        }),
+    };
+    written.with_context(|| format!("cannot write `{}`", place.display()))?;
+    Ok(place)
+}
+
+/// A second file that a run writes its metrics to while it goes on.
+pub enum EventLog {
+    /// None.
+    Off,
+    /// The run's `metrics.csv`, made anew from its metrics when it ends: columns are known only then.
+    Csv(PathBuf),
+    /// An event file.
+    Tensorboard(EventFile<BufWriter<File>>),
+}
+
+impl EventLog {
+    /// The log of a run in `folder`.
+    ///
+    /// # Errors
+    /// If its file cannot be written.
+    pub fn open(format: Option<Format>, folder: &RunFolder) -> Result<Self> {
+        Ok(match format {
+            None => Self::Off,
+            Some(Format::Csv) => Self::Csv(folder.path.clone()),
+            Some(Format::Tensorboard) => {
+                let place = folder.file("tensorboard");
+                let file = EventFile::create(&place);
+                Self::Tensorboard(file.with_context(|| format!("cannot write `{}`", place.display()))?)
+            }
+        })
+    }
+
+    /// Adds an update.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn write(&mut self, row: &Row) -> Result<()> {
+        if let Self::Tensorboard(file) = self {
+            file.write(row.step, now(), row.each()).context("cannot write the event file")?;
+        }
+        Ok(())
+    }
+
+    /// After the last update.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn finish(self) -> Result<()> {
+        match self {
+            Self::Csv(run) => write(&Recording::read(&run)?, Format::Csv).map(|_| ()),
+            Self::Off | Self::Tensorboard(_) => Ok(()),
+        }
+    }
 }
 
 /// Calls `f` with each row and its metrics.

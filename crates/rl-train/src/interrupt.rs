@@ -9,10 +9,19 @@ pub fn listen() {
     // An error means that a handler is there already.
     let _ = ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::SeqCst) {
+            crate::live::screen::give_back();
             std::process::exit(130);
+        }
+        if crate::live::screen::taken() {
+            return;
         }
         eprintln!("\nstopping after this update; again to stop at once");
     });
+}
+
+/// Asks the run to save and stop, as a signal does.
+pub fn request() {
+    REQUESTED.store(true, Ordering::SeqCst);
 }
 
 /// Whether someone asked to stop.

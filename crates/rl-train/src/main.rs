@@ -28,6 +28,7 @@ mod generate;
 mod interrupt;
 mod learner;
 mod list;
+mod live;
 mod metrics;
 mod pairs;
 mod paths;
@@ -41,6 +42,7 @@ mod rlhf;
 mod run_folder;
 mod score;
 mod study;
+mod sweep;
 mod tensorboard;
 mod train;
 mod world;
@@ -67,6 +69,8 @@ fn main() -> ExitCode {
         Verb::Train(args) => train::train(&args),
         Verb::Eval(args) => eval::eval(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Watch(args) => live::watch::watch(&args),
+        Verb::Sweep(args) => sweep::sweep(&args),
         Verb::Export(args) => export::export(&args),
         Verb::Report(args) => report::report(&args),
         Verb::Generate(args) => generate::generate(&args),

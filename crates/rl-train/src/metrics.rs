@@ -32,13 +32,18 @@ impl Row {
         self.values.push((name, value));
     }
 
+    /// Every metric, in the order given.
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        self.values.iter().copied()
+    }
+
     /// The metric `name`, if it was given.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
     /// One line of `metrics.jsonl`. JSON has no infinity and no NaN: they are strings.
-    fn json(&self) -> String {
+    pub fn json(&self) -> String {
         let mut line = format!("{{\"step\":{},\"update\":{}", self.step, self.update);
         for (name, value) in &self.values {
             match serde_json::Number::from_f64(*value) {

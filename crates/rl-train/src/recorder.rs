@@ -57,14 +57,15 @@ impl<'a> Recorder<'a> {
         Ok(Self { folder, config, text, files, before, started: Instant::now(), cpu: process::cpu_seconds() })
     }
 
-    /// Writes the metrics of one update, which came at `steps_per_s`.
+    /// Writes the metrics of one update, which came at `steps_per_s`, and returns what the clock said.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn write(&mut self, row: &Row, steps_per_s: f64) -> Result<()> {
+    pub fn write(&mut self, row: &Row, steps_per_s: f64) -> Result<Timing> {
         let (elapsed_s, cpu_s) = (self.elapsed_s(), self.cpu_s());
         let timing = Timing { step: row.step, update: row.update, steps_per_s, elapsed_s, cpu_s };
-        self.files.write(row, &timing).with_context(|| self.unwritable())
+        self.files.write(row, &timing).with_context(|| self.unwritable())?;
+        Ok(timing)
     }
 
     /// Writes a checkpoint.

@@ -131,7 +131,7 @@ pub fn find(path: &Path) -> Result<PathBuf, ConfigError> {
 }
 
 /// The last whole line of `timing.jsonl`.
-fn last_timing(path: &Path) -> Option<Timing> {
+pub fn last_timing(path: &Path) -> Option<Timing> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();

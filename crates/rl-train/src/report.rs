@@ -18,7 +18,7 @@ use crate::Outcome;
 use crate::recording::Recording;
 pub use group::groups;
 pub use page::result;
-use verdict::Verdict;
+pub use verdict::Verdict;
 pub use verdict::number;
 
 /// `rl-train report`.
@@ -65,7 +65,11 @@ pub fn at_end(run: &Path) {
     }
 }
 
-fn write(runs: &[Recording], place: &Path) -> Result<()> {
+/// Writes the report on these runs to `place`, whole or not at all.
+///
+/// # Errors
+/// If a picture cannot be drawn or the file cannot be written.
+pub fn write(runs: &[Recording], place: &Path) -> Result<()> {
     let partial = place.with_extension("html.partial");
     let written = fs::write(&partial, page::page(runs)?).and_then(|()| fs::rename(&partial, place));
     written.with_context(|| format!("cannot write `{}`", place.display()))

@@ -38,7 +38,7 @@ fn new_run(args: &TrainArgs) -> Result<Outcome> {
     let device = device::choose(&config.device)?;
     let folder = RunFolder::create(args.out.as_deref(), &source.name, &config)?;
     let text = config.resolved();
-    assemble(&config, device, Drive { folder, config: &config, text, from: None })?
+    assemble(&config, device, Drive { folder, config: &config, text, from: None, outlets: args.outlets() })?
 }
 
 fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
@@ -50,5 +50,5 @@ fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
     let (folder, config, text) = RunFolder::open(run)?;
     let from = Some(folder.last_checkpoint()?);
     let device = device::choose(&config.device)?;
-    assemble(&config, device, Drive { folder, config: &config, text, from })?
+    assemble(&config, device, Drive { folder, config: &config, text, from, outlets: args.outlets() })?
 }

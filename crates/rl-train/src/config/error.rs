@@ -234,6 +234,9 @@ pub enum ConfigError {
         /// What it lacks.
         what: String,
     },
+    /// A dashboard without a terminal.
+    #[error("a dashboard needs a terminal: run it in one, or leave `--tui` out")]
+    NoTerminal,
     /// Options that change a run that goes on.
     #[error(
         "`{option}` cannot change a run that goes on: its schedules depend on its config, and a resumed run must \
