@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{cargo, succeeds, tidy};
+use crate::{book, cargo, succeeds, tidy};
 
 /// One stage: its name and what runs it.
 type Stage = (&'static str, fn() -> Result<bool>);
 
-const STAGES: [Stage; 4] = [("fmt", fmt), ("tidy", tidy::passes), ("clippy", clippy), ("rustdoc", rustdoc)];
+const STAGES: [Stage; 5] =
+    [("fmt", fmt), ("tidy", tidy::passes), ("book", book::passes), ("clippy", clippy), ("rustdoc", rustdoc)];
 
 /// Runs the stages and says which passed, which failed and which were not reached.
 pub fn run() -> Result<ExitCode> {

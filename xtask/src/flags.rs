@@ -42,8 +42,8 @@ pub enum Verb {
     /// Run the benches of the crates, then `rl-train bench ARGS`
     #[command(disable_help_flag = true)]
     Bench(Forwarded),
-    /// Build the book in docs/
-    Book,
+    /// Check the book in docs/, and build it where mdbook is installed
+    Book(Book),
 }
 
 /// Arguments that rl-train parses; xtask reads only the device in them.
@@ -64,6 +64,13 @@ pub struct Test {
     /// Further arguments of `cargo test`, such as `--test laws` or a filter
     #[arg(last = true)]
     pub args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct Book {
+    /// First correct the line numbers of links to code
+    #[arg(long)]
+    pub write: bool,
 }
 
 #[derive(Args)]

@@ -37,7 +37,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Tidy => tidy::run(),
         Verb::Golden(it) => golden::run(&it),
         Verb::Bench(it) => bench::run(&it.args),
-        Verb::Book => book::run(),
+        Verb::Book(it) => book::run(&it),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The command line from outside: exit codes, texts, files.
 
 mod bars;
+mod browser;
 mod data_check;
 mod errors;
 mod generate;
+mod live;
 mod preference;
-mod browser;
 mod report;
 mod resume;
 mod rlhf;
@@ -13,6 +14,7 @@ mod runs;
 mod score;
 mod settings;
 mod study;
+mod sweep;
 
 use std::fs;
 use std::path::{Path, PathBuf};

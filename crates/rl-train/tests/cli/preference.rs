@@ -195,7 +195,8 @@ fn a_resumed_rlhf_run_on_texts_is_the_same_whoever_judges() {
     // Without a critic.
     for kind in ["rloo", "grpo"] {
         let kl = if kind == "grpo" { ",kl_place=\"token_loss\",kl_estimator=\"k3\"" } else { "" };
-        let algo = format!("{{kind=\"{kind}\",steps={{minibatch_rows=4}},rollout={{prompts=2,group=2{kl}}}}}");
+        let algo =
+            format!("{{kind=\"{kind}\",steps={{minibatch_rows=4}},rollout={{prompts=2,group=2{kl}}}}}");
         let said = place.succeeds(&format!("train tiny.toml {ANSWERS} --set algo={algo} --out {kind}"));
         assert!(said.contains("after  gold"), "{said}");
     }
