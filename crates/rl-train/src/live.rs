@@ -7,6 +7,7 @@ pub mod watch;
 use anyhow::Result;
 
 use crate::config::RunConfig;
+use crate::config::error::ConfigError;
 use crate::export::Format;
 use crate::metrics::{Row, Timing};
 use crate::progress::Progress;
@@ -32,6 +33,19 @@ pub struct Outlets {
     pub view: View,
     /// A second format for its metrics.
     pub log: Option<Format>,
+}
+
+impl Outlets {
+    /// Before anything is written.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a dashboard is wanted and there is no terminal.
+    pub fn check(self) -> Result<(), ConfigError> {
+        match self.view {
+            View::Dashboard => screen::require(),
+            View::Lines => Ok(()),
+        }
+    }
 }
 
 /// The chosen view of a run.

@@ -90,7 +90,9 @@ fn conclude(trials: &[Trial], folder: &Path) -> Result<()> {
     if runs.is_empty() {
         return Ok(());
     }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.name.cmp(&b.2.name)));
+    // What has no score is last.
+    let key = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
+    rows.sort_by(|a, b| key(b.0).total_cmp(&key(a.0)).then(a.2.name.cmp(&b.2.name)));
     let mut text = "run,score,value,verdict,settings\n".to_owned();
     for (value, what, trial, verdict) in &rows {
         text +=

@@ -17,6 +17,7 @@ use crate::{Outcome, device, interrupt};
 /// # Errors
 /// [`ConfigError`] before anything was written; otherwise what stopped the run.
 pub fn train(args: &TrainArgs) -> Result<Outcome> {
+    args.outlets().check()?;
     interrupt::listen();
     match &args.resume {
         Some(run) => resumed(run, args),

@@ -29,6 +29,14 @@ pub fn taken() -> bool {
     TAKEN.load(Ordering::SeqCst)
 }
 
+/// Whether there is a terminal to take.
+///
+/// # Errors
+/// [`ConfigError::NoTerminal`].
+pub fn require() -> Result<(), ConfigError> {
+    if stdout().is_terminal() && stdin().is_terminal() { Ok(()) } else { Err(ConfigError::NoTerminal) }
+}
+
 /// What a reader asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -52,9 +60,7 @@ impl Screen {
     /// # Errors
     /// [`ConfigError`] if there is none.
     pub fn open() -> Result<Self> {
-        if !stdout().is_terminal() || !stdin().is_terminal() {
-            return Err(ConfigError::NoTerminal.into());
-        }
+        require()?;
         let terminal = ratatui::try_init().context("the terminal cannot show a dashboard")?;
         TAKEN.store(true, Ordering::SeqCst);
         Ok(Self { terminal, drawn: None })

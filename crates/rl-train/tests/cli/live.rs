@@ -153,5 +153,5 @@ fn watch_shows_a_run_that_is_finished_and_leaves_it_alone() {
 fn a_dashboard_without_a_terminal_is_refused() {
     let place = Place::new();
     let said = place.fails("train tiny.toml --out run --tui", 2);
-    assert!(said.contains("a dashboard needs a terminal"), "{said}");
+    assert!(said.contains("a dashboard needs a terminal") && !place.path("run").exists(), "{said}");
 }
