@@ -134,18 +134,13 @@ pub fn frontier(reference: &[f64], reward: &[f64], kl: f64) -> f64 {
         return expectation(reference, reward);
     }
     let at = |slope: f64| tilt(reference, reward, 1.0 / slope);
-    let (mut low, mut high) = (0.0, 1.0);
-    while at(high).kl < kl {
-        (low, high) = (high, 2.0 * high);
-        if high > 1e9 {
-            return at(high).reward;
-        }
-    }
-    let mut slope = 0.5 * (low + high);
-    for _ in 0..100 {
+    let (mut low, mut high) = (0.0, f64::INFINITY);
+    // Where rewards have variance 1 under the reference, KL begins as λ²/2.
+    let mut slope = (2.0 * kl).sqrt();
+    for _ in 0..200 {
         let here = at(slope);
         let error = here.kl - kl;
-        if error.abs() < 1e-9 {
+        if error.abs() < 1e-9 || slope > 1e9 {
             return here.reward;
         }
         if error > 0.0 {
@@ -154,7 +149,13 @@ pub fn frontier(reference: &[f64], reward: &[f64], kl: f64) -> f64 {
             low = slope
         }
         let newton = slope - error / (slope * here.variance).max(1e-300);
-        slope = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+        slope = if newton > low && newton < high.min(4.0 * slope) {
+            newton
+        } else if high.is_finite() {
+            0.5 * (low + high)
+        } else {
+            2.0 * slope
+        };
     }
     at(slope).reward
 }

@@ -54,18 +54,18 @@ impl Axis {
         }
     }
 
-    /// The number at a place, in few digits.
+    /// The number at a place: in powers of ten to two digits, which is as exact as such an axis is read.
     fn number_at(self, place: f64) -> String {
-        let x = match self.scale {
-            Scale::Linear => place,
-            Scale::Log => 10f64.powf(place),
+        let (x, digits) = match self.scale {
+            Scale::Linear => (place, 3),
+            Scale::Log => (10f64.powf(place), (1.0 - place.floor()).max(0.0) as usize),
         };
-        match x.abs() {
-            0.0 => "0".to_owned(),
-            small if small < 1e-2 => format!("{x:.0e}"),
-            large if large >= 1e5 => format!("{x:.0e}"),
-            _ => format!("{}", (x * 1000.0).round() / 1000.0),
+        let size = x.abs();
+        if size > 0.0 && !(1e-3..1e5).contains(&size) {
+            return format!("{x:.0e}");
         }
+        let text = format!("{x:.digits$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     }
 }
 
@@ -243,6 +243,19 @@ mod tests {
         for word in ["<svg", "Gold &lt; proxy", "√KL, √nats", "gold", "PPO", "best-of-n", "frontier"] {
             assert!(svg.contains(word), "without {word:?}");
         }
+    }
+
+    #[test]
+    fn ticks_are_numbers_that_people_read() {
+        let (even, powers) = (Axis::linear("x"), Axis::log("x"));
+        assert_eq!(
+            [0.0, 0.25, -3.0, 1200.0, 2e5].map(|x| even.number_at(x)),
+            ["0", "0.25", "-3", "1200", "2e5"]
+        );
+        assert_eq!(
+            [-2.0, -0.5, 0.5, 2.0, 2.5].map(|x| powers.number_at(x)),
+            ["0.01", "0.32", "3.2", "100", "316"]
+        );
     }
 
     #[test]
