@@ -37,7 +37,12 @@ fn a_config_that_asks_for_more_is_refused_by_name() {
     for (from, to, words) in [
         ("\"llama\"", "\"mamba\"", ["model_type", "mamba", "llama, qwen2 or gpt2"]),
         ("\"silu\"", "\"relu\"", ["hidden_act", "relu", "silu"]),
-        ("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", ["rope_type", "yarn", "default"]),
+        (
+            "\"rope_type\": \"default\"",
+            "\"rope_type\": \"longrope\"",
+            ["rope_type", "longrope", "llama3 or yarn"],
+        ),
+        ("\"rope_type\": \"default\"", "\"rope_type\": \"linear\"", ["factor", "missing", ""]),
         ("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", ["num_key_value_heads", "multiple", ""]),
         ("\"hidden_size\": 64", "\"hidden_size\": \"wide\"", ["hidden_size", "wide", "whole number"]),
         ("\"hidden_size\": 64", "\"hidden_size\": 60", ["embed_tokens", "[300, 64]", "[300, 60]"]),

@@ -12,7 +12,9 @@ pub mod config;
 pub mod generate;
 pub mod hf;
 pub mod layers;
+pub mod lora;
 pub mod reward_model;
+pub mod rope;
 pub mod score;
 pub mod transformer;
 
@@ -21,6 +23,8 @@ pub use cache::KvCache;
 pub use config::{Architecture, LmConfig, Positions};
 pub use generate::{Generated, Generation, generate};
 pub use hf::{FloatFormat, HfError, NonFinite};
+pub use lora::{LanguageModel, LoraConfig, LoraTargets, LoraTransformer};
 pub use reward_model::RewardModel;
+pub use rope::RopeScaling;
 pub use score::{TokenScores, score};
 pub use transformer::Transformer;

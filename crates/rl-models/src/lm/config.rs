@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::hf::HfError;
+use super::rope::RopeScaling;
 
 /// Which open family a model belongs to: what its files call things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum Positions {
     Rotary {
         /// Base of the frequencies.
         base: f64,
+        /// How they are stretched.
+        scaling: RopeScaling,
     },
     /// A vector per position is added to the token's.
     Learned,
@@ -82,7 +85,7 @@ impl LmConfig {
             head_dim: hidden / heads,
             max_positions: 1024,
             norm_eps: 1e-5,
-            positions: Positions::Rotary { base: 1e4 },
+            positions: Positions::Rotary { base: 1e4, scaling: RopeScaling::Off },
             qkv_bias: false,
             out_bias: false,
             mlp_bias: false,
@@ -158,10 +161,10 @@ impl LmConfig {
                     Architecture::Qwen2 => ("Qwen2ForCausalLM", "qwen2"),
                     _ => ("LlamaForCausalLM", "llama"),
                 };
-                let Positions::Rotary { base } = self.positions else {
+                let Positions::Rotary { base, scaling } = self.positions else {
                     panic!("Llama's positions are rotary")
                 };
-                serde_json::json!({
+                let mut json = serde_json::json!({
                     "architectures": [name], "model_type": kind, "hidden_act": "silu",
                     "vocab_size": self.vocabulary, "hidden_size": self.hidden,
                     "intermediate_size": self.intermediate, "num_hidden_layers": self.layers,
@@ -170,7 +173,11 @@ impl LmConfig {
                     "rms_norm_eps": self.norm_eps, "rope_theta": base, "attention_bias": self.out_bias,
                     "mlp_bias": self.mlp_bias, "tie_word_embeddings": self.tied, "bos_token_id": self.bos,
                     "eos_token_id": eos, "pad_token_id": self.pad, "torch_dtype": "float32",
-                })
+                });
+                if scaling != RopeScaling::Off {
+                    json["rope_scaling"] = scaling.to_json();
+                }
+                json
             }
         };
         serde_json::to_string_pretty(&json).expect("numbers become JSON") + "\n"
@@ -241,22 +248,20 @@ impl ConfigFile<'_> {
         }
     }
 
-    /// The rotary base; a scaling of positions is refused by name.
-    fn rotary(&self) -> Result<Positions, HfError> {
+    /// The rotary base and its scaling.
+    fn rotary(&self, max_positions: usize) -> Result<Positions, HfError> {
+        let mut scaling = RopeScaling::Off;
         for key in ["rope_scaling", "rope_parameters"] {
-            let scaling = &self.0[key];
-            let kind = scaling["rope_type"].as_str().or(scaling["type"].as_str()).unwrap_or("default");
-            if !scaling.is_null() && kind != "default" {
-                return Err(HfError::unsupported(&format!("{key}.rope_type"), kind, "default"));
+            if self.0[key].is_object() {
+                scaling = RopeScaling::parse(&self.0[key], key, max_positions)?;
             }
         }
         let nested = ConfigFile(&self.0["rope_parameters"]);
-        let base = if nested.0.is_object() {
-            nested.number("rope_theta", 1e4)?
-        } else {
-            self.number("rope_theta", 1e4)?
+        let base = match nested.0["rope_theta"] {
+            Value::Null => self.number("rope_theta", 1e4)?,
+            _ => nested.number("rope_theta", 1e4)?,
         };
-        Ok(Positions::Rotary { base })
+        Ok(Positions::Rotary { base, scaling })
     }
 
     fn llama(&self, architecture: Architecture) -> Result<LmConfig, HfError> {
@@ -268,6 +273,7 @@ impl ConfigFile<'_> {
         let heads = self.size("num_attention_heads")?;
         let attention_bias = self.flag("attention_bias", false)?;
         let eos = self.tokens("eos_token_id", vocabulary)?;
+        let max_positions = self.optional_size("max_position_embeddings")?.unwrap_or(2048);
         Ok(LmConfig {
             architecture,
             vocabulary,
@@ -277,9 +283,9 @@ impl ConfigFile<'_> {
             heads,
             kv_heads: self.optional_size("num_key_value_heads")?.unwrap_or(heads),
             head_dim: self.optional_size("head_dim")?.unwrap_or(hidden / heads.max(1)),
-            max_positions: self.optional_size("max_position_embeddings")?.unwrap_or(2048),
+            max_positions,
             norm_eps: self.number("rms_norm_eps", 1e-6)?,
-            positions: self.rotary()?,
+            positions: self.rotary(max_positions)?,
             qkv_bias: attention_bias || architecture == Architecture::Qwen2,
             out_bias: attention_bias,
             mlp_bias: self.flag("mlp_bias", false)?,

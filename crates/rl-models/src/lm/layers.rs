@@ -7,6 +7,7 @@ use rand::{Rng, RngExt};
 
 use super::cache::LayerCache;
 use super::config::{Architecture, LmConfig};
+use super::rope::RopeScaling;
 
 /// `x / √(mean(x²) + ε) · w` (Zhang & Sennrich 2019), or with a bias `(x − mean) / √(var + ε) · w + b`
 /// (Ba et al. 2016).
@@ -59,13 +60,19 @@ pub struct Angles {
 }
 
 impl Rotary {
-    /// Angles `position · base^(−2i/d)`, worked out in double precision.   Su et al. 2021, eq. 34
-    pub fn new(positions: usize, head_dim: usize, base: f64, dtype: DType, device: &Device) -> Self {
+    /// Angles `position · f_i`, worked out in double precision.   Su et al. 2021, eq. 34
+    pub fn new(
+        positions: usize,
+        head_dim: usize,
+        (base, scaling): (f64, RopeScaling),
+        dtype: DType,
+        device: &Device,
+    ) -> Self {
         let half = head_dim / 2;
-        let frequency = |i: usize| base.powf(-2.0 * i as f64 / head_dim as f64);
+        let (frequencies, scale) = scaling.frequencies(head_dim, base);
         let table = |f: fn(f64) -> f64| {
-            let numbers: Vec<f64> =
-                (0..positions * half).map(|n| f((n / half) as f64 * frequency(n % half))).collect();
+            let angle = |n: usize| (n / half) as f64 * frequencies[n % half];
+            let numbers: Vec<f64> = (0..positions * half).map(|n| scale * f(angle(n))).collect();
             Tensor::from_data(
                 TensorData::new(numbers, [positions, half]).convert_dtype(dtype),
                 (device, dtype),

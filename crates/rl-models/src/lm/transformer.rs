@@ -200,10 +200,10 @@ impl Transformer {
     }
 
     fn rotary(&self, positions: usize) -> Option<Rotary> {
-        let Positions::Rotary { base } = self.config.positions else { return None };
+        let Positions::Rotary { base, scaling } = self.config.positions else { return None };
         let embedding = self.embedding.val();
         let device = embedding.clone().inner().device();
-        Some(Rotary::new(positions, self.config.head_dim, base, embedding.dtype(), &device))
+        Some(Rotary::new(positions, self.config.head_dim, (base, scaling), embedding.dtype(), &device))
     }
 
     fn assert_in_sight(&self, columns: usize) {
