@@ -15,10 +15,9 @@ fn monotone() -> impl Strategy<Value = (Schedule, f64, f64)> {
 }
 
 fn any_schedule() -> impl Strategy<Value = Schedule> {
-    let warm = (0.0..1.0, 0.0..10.0, 0.0..10.0).prop_map(|(warmup, peak, to)| Schedule::WarmupLinear {
-        warmup,
-        peak,
-        to,
+    let warm = (0..2, 0.0..1.0, 0.0..10.0, 0.0..10.0).prop_map(|(kind, warmup, peak, to)| match kind {
+        0 => Schedule::WarmupLinear { warmup, peak, to },
+        _ => Schedule::WarmupCosine { warmup, peak, to },
     });
     prop_oneof![monotone().prop_map(|(schedule, ..)| schedule), warm]
 }
@@ -39,11 +38,14 @@ proptest! {
 
     #[test]
     fn a_warm_up_peaks_where_it_ends(warmup in 0.01..0.99, peak in 0.0..10.0, share in 0.0..1.0, p in 0.0..1.0) {
-        let schedule = Schedule::WarmupLinear { warmup, peak, to: share * peak };
-        assert_near(schedule.at(warmup), peak, 1e-12);
-        assert_near(schedule.at(warmup / 2.0), peak / 2.0, 1e-12);
-        assert_near(schedule.at(1.0), share * peak, 1e-12);
-        prop_assert!(schedule.at(p) <= peak + 1e-12 && schedule.at(p) >= 0.0);
+        let to = share * peak;
+        for schedule in [Schedule::WarmupLinear { warmup, peak, to }, Schedule::WarmupCosine { warmup, peak, to }] {
+            assert_near(schedule.at(warmup), peak, 1e-12);
+            assert_near(schedule.at(warmup / 2.0), peak / 2.0, 1e-12);
+            assert_near(schedule.at((1.0 + warmup) / 2.0), (peak + to) / 2.0, 1e-12);
+            assert_near(schedule.at(1.0), to, 1e-12);
+            prop_assert!(schedule.at(p) <= peak + 1e-12 && schedule.at(p) >= 0.0);
+        }
     }
 
     #[test]

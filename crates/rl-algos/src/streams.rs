@@ -20,6 +20,11 @@ pub fn judge(seed: u64) -> ChaCha8Rng {
     stream(seed, u64::MAX - 2)
 }
 
+/// Draws the order in which a dataset's rows are seen in this epoch.
+pub fn epoch(seed: u64, epoch: u64) -> ChaCha8Rng {
+    stream(seed, (1 << 48) + epoch)
+}
+
 fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);

@@ -54,6 +54,15 @@ pub enum Schedule {
         /// The share of the run in which it moves, in `(0, 1]`.
         over: f64,
     },
+    /// Rises from 0 to `peak` over the first `warmup` of the run, then falls to `to` as half a cosine.   GPT-3, app. B
+    WarmupCosine {
+        /// The share of the run that is warm-up, in `[0, 1)`.
+        warmup: f64,
+        /// The highest number.
+        peak: f64,
+        /// The number at the end.
+        to: f64,
+    },
 }
 
 impl Schedule {
@@ -66,11 +75,18 @@ impl Schedule {
             Self::Linear { from, to } => from + (to - from) * p,
             Self::Ramp { from, to, over } => from + (to - from) * (p / over).min(1.0),
             Self::Cosine { from, to } => to + (from - to) * 0.5 * (1.0 + (PI * p).cos()),
-            Self::WarmupLinear { warmup, peak, .. } if p < warmup => peak * p / warmup,
+            Self::WarmupLinear { warmup, peak, .. } | Self::WarmupCosine { warmup, peak, .. }
+                if p < warmup =>
+            {
+                peak * p / warmup
+            }
             Self::WarmupLinear { warmup, peak, to } if warmup < 1.0 => {
                 peak + (to - peak) * (p - warmup) / (1.0 - warmup)
             }
-            Self::WarmupLinear { peak, .. } => peak,
+            Self::WarmupCosine { warmup, peak, to } if warmup < 1.0 => {
+                Self::Cosine { from: peak, to }.at((p - warmup) / (1.0 - warmup))
+            }
+            Self::WarmupLinear { peak, .. } | Self::WarmupCosine { peak, .. } => peak,
         }
     }
 
@@ -82,7 +98,7 @@ impl Schedule {
         let (one, two) = match *self {
             Self::Constant(value) => (value, value),
             Self::Linear { from, to } | Self::Cosine { from, to } => (from, to),
-            Self::WarmupLinear { warmup, peak, to } => {
+            Self::WarmupLinear { warmup, peak, to } | Self::WarmupCosine { warmup, peak, to } => {
                 if !(0.0..1.0).contains(&warmup) {
                     return Err(CoreError::OutOfRange { key, range: "[0, 1) in its `warmup`", got: warmup });
                 }
@@ -117,6 +133,7 @@ enum Table {
     Cosine { from: f64, to: f64 },
     WarmupLinear { warmup: f64, peak: f64, to: f64 },
     Ramp { from: f64, to: f64, over: f64 },
+    WarmupCosine { warmup: f64, peak: f64, to: f64 },
 }
 
 impl From<Table> for Schedule {
@@ -127,6 +144,7 @@ impl From<Table> for Schedule {
             Table::Cosine { from, to } => Self::Cosine { from, to },
             Table::WarmupLinear { warmup, peak, to } => Self::WarmupLinear { warmup, peak, to },
             Table::Ramp { from, to, over } => Self::Ramp { from, to, over },
+            Table::WarmupCosine { warmup, peak, to } => Self::WarmupCosine { warmup, peak, to },
         }
     }
 }
@@ -141,6 +159,9 @@ impl Serialize for Schedule {
                 Table::WarmupLinear { warmup, peak, to }.serialize(serializer)
             }
             Self::Ramp { from, to, over } => Table::Ramp { from, to, over }.serialize(serializer),
+            Self::WarmupCosine { warmup, peak, to } => {
+                Table::WarmupCosine { warmup, peak, to }.serialize(serializer)
+            }
         }
     }
 }

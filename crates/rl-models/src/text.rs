@@ -1,6 +1,7 @@
 //! Text in and out of tokens: `tokenizer.json`, bytes, characters, and chat templates.
 
 mod chat;
+mod scratch;
 mod untrusted;
 
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::path::Path;
 use crate::lm::HfError;
 
 pub use chat::{ChatTemplate, Message, Prompt};
+pub use scratch::{BOS, EOS, PAD, SPECIALS, Units};
 pub use untrusted::HfTokenizer;
 
 /// What turns text into tokens and back.

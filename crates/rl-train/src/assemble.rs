@@ -22,7 +22,7 @@ use crate::drive::Session;
 use crate::env_session::EnvSession;
 use crate::learner::Learner;
 use crate::world::{AnyEnv, World};
-use crate::{preference, rlhf};
+use crate::{lm, preference, rlhf};
 
 /// Something to do with a run, whatever kind of run it is.
 pub trait Job {
@@ -41,6 +41,7 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
     match config.task.kind.world() {
         World::Tokens => rlhf::assemble(config, device, job),
         World::Texts => preference::assemble(config, device, job),
+        World::Corpus => lm::assemble(config, device, job),
         World::Discrete(_) | World::Continuous(_) => {
             Ok(assemble_in_environments(config, device, InEnvironments { config, job }))
         }
@@ -111,7 +112,7 @@ pub fn assemble_in_environments<J: EnvJob>(config: &RunConfig, device: ChosenDev
             let head = gaussian(config, &make().action_space(), &device);
             with_head(config, device, make, head, job)
         }
-        World::Tokens | World::Texts => unreachable!("such a run is put together elsewhere"),
+        World::Tokens | World::Texts | World::Corpus => unreachable!("such a run is put together elsewhere"),
     }
 }
 
@@ -184,8 +185,8 @@ where
         AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_) => {
             unreachable!("an RLHF run is not a run in an environment")
         }
-        AlgoConfig::RewardModel(_) | AlgoConfig::Dpo(_) => {
-            unreachable!("pairs of texts are no environment")
+        AlgoConfig::RewardModel(_) | AlgoConfig::Dpo(_) | AlgoConfig::Sft(_) => {
+            unreachable!("texts are no environment")
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::config::{RunConfig, shipped};
 use crate::env_session::EnvSession;
 use crate::learner::Learner;
 use crate::progress::grouped;
+use crate::world::World;
 use crate::{Outcome, device, process};
 
 /// Measures a config.
@@ -34,7 +35,7 @@ pub fn bench(args: &BenchArgs) -> Result<Outcome> {
     args.changes.apply(&mut tree)?;
     let config = RunConfig::from_tree(tree).with_context(|| source.name.clone())?;
     anyhow::ensure!(
-        config.algo.rlhf_rollout().is_none(),
+        matches!(config.task.kind.world(), World::Discrete(_) | World::Continuous(_)),
         "`rl-train bench` measures runs in environments, and {} is none",
         source.name
     );

@@ -10,19 +10,20 @@ pub mod error;
 pub mod nearest;
 pub mod reader;
 pub mod shipped;
+mod sources;
 
 use rl_algos::GuardConfig;
 use rl_models::{Activation, Kernels, MlpConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::paths;
+use crate::lm::config::{CorpusConfig, StartConfig};
 use crate::preference::config::{DataSection, LmSection};
 use crate::rlhf::config::TokenWorldConfig;
-use crate::world::{TaskKind, World};
+use crate::world::TaskKind;
 pub use algo::{ALGORITHMS, AlgoConfig};
 use error::ConfigError;
-use reader::{OFF, read};
+use reader::{read, without_null};
 
 /// A run, resolved: no setting is left open.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,6 +58,12 @@ pub struct RunConfig {
     /// What it reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSection>,
+    /// The language model that a run on a corpus begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartConfig>,
+    /// The texts that it imitates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corpus: Option<CorpusConfig>,
 }
 
 /// The run file as it is written; `algo` is read once its kind is known.
@@ -82,6 +89,8 @@ struct RunFile {
     guards: Option<GuardConfig>,
     lm: Option<LmSection>,
     data: Option<DataSection>,
+    start: Option<StartConfig>,
+    corpus: Option<CorpusConfig>,
 }
 
 fn one() -> u64 {
@@ -233,6 +242,7 @@ impl RunConfig {
         let in_world = rlhf && task.kind == TaskKind::TokenWorld;
         let token_world = file.token_world.or_else(|| in_world.then(TokenWorldConfig::default));
         let guards = file.guards.or_else(|| rlhf.then(GuardConfig::default));
+        let imitates = matches!(algo, AlgoConfig::Sft(_));
         let config = Self {
             seed,
             device,
@@ -247,6 +257,8 @@ impl RunConfig {
             guards,
             lm: file.lm,
             data: file.data,
+            start: file.start.or_else(|| imitates.then(StartConfig::default)),
+            corpus: file.corpus.or_else(|| imitates.then(CorpusConfig::default)),
         };
         config.validate()?;
         Ok(config)
@@ -293,82 +305,21 @@ impl RunConfig {
             AlgoConfig::Grpo(grpo) => grpo.validate()?,
             AlgoConfig::RewardModel(settings) => settings.validate()?,
             AlgoConfig::Dpo(dpo) => dpo.validate(self.data.as_ref().map_or(1, |data| data.batch))?,
+            AlgoConfig::Sft(sft) => sft.validate()?,
         }
+        self.start.as_ref().map_or(Ok(()), StartConfig::validate)?;
         self.algo.fit(model, normalize)?;
         self.match_task()?;
         if self.updates() == 0 {
+            if let AlgoConfig::Sft(sft) = &self.algo {
+                let what = format!("{} is less than one update of {} rows", self.total_steps, sft.batch);
+                return Err(ConfigError::Value { key: "total_steps".into(), what });
+            }
             let (envs, steps) = (task.envs, self.algo.rollout_steps());
             let (total, rollout) = (self.total_steps, self.rollout());
             return Err(ConfigError::TooShort { total, rollout, envs, steps });
         }
         Ok(())
-    }
-
-    /// RLHF algorithms write responses in a token world, others learn from pairs of texts; the rest act in environments.
-    fn match_task(&self) -> Result<(), ConfigError> {
-        let (algo, task) = (self.algo.name(), self.task.kind.name());
-        let rlhf = self.algo.rlhf_rollout().is_some();
-        let pairs = matches!(self.algo, AlgoConfig::RewardModel(_) | AlgoConfig::Dpo(_));
-        let cure = match (rlhf, pairs, self.task.kind) {
-            (true, _, TaskKind::Text) | (_, true, TaskKind::Text) => return self.match_texts(),
-            (_, true, _) => "it learns from pairs of texts: set `task.kind = \"text\"`",
-            (_, _, TaskKind::Text) => {
-                "texts are learnt from by `reward_model` and `dpo`, or by `rlhf_ppo`, `rloo` and `grpo`"
-            }
-            (true, _, kind) if kind != TaskKind::TokenWorld => {
-                "it writes responses: set `task.kind = \"token_world\"` or `\"text\"`, or use `ppo`"
-            }
-            (false, _, TaskKind::TokenWorld) => "responses are learnt by `rlhf_ppo`, `rloo` or `grpo`",
-            _ if self.lm.is_some() || self.data.is_some() => "take the tables [lm] and [data] out",
-            _ if matches!(
-                (&self.algo, self.task.kind.world()),
-                (AlgoConfig::Dqn(_), World::Continuous(_))
-            ) =>
-            {
-                "it compares numbered actions: take a discrete task, or use `ppo`"
-            }
-            _ if self.model.noise_correlation > 0.0
-                && !matches!(self.task.kind.world(), World::Continuous(_)) =>
-            {
-                "its actions have no noise to correlate: set `model.noise_correlation = 0`"
-            }
-            _ if !rlhf && self.token_world.is_some() => "take the table [token_world] out",
-            _ if !rlhf && self.guards.is_some() => "take the table [guards] out: guards watch responses",
-            _ => {
-                self.guards().validate()?;
-                let [pairs, members] =
-                    self.token_world.as_ref().map_or([1, 1], |world| [world.pairs, world.members]);
-                in_range("token_world.pairs", "[1, ∞)", pairs as f64, pairs >= 1)?;
-                return in_range("token_world.members", "[1, ∞)", members as f64, members >= 1);
-            }
-        };
-        Err(ConfigError::Mismatch { algo, task, cure })
-    }
-
-    /// A run on texts has a model and data.
-    fn match_texts(&self) -> Result<(), ConfigError> {
-        let missing = |table, cure| ConfigError::NoTable { task: self.task.kind.name(), table, cure };
-        if self.lm.is_none() {
-            return Err(missing("lm", "`model` is the folder of a language model"));
-        }
-        if self.algo.rlhf_rollout().is_some() {
-            self.guards().validate()?;
-        }
-        match &self.data {
-            None => Err(missing("data", "`train` is a file of preferences")),
-            Some(data) => data.validate(),
-        }
-    }
-
-    /// Checks that every file and folder that the run names is there.
-    ///
-    /// # Errors
-    /// Names the first that is not, or the variable of the environment that is not set.
-    pub fn check_paths(&self) -> Result<(), ConfigError> {
-        if let Some(lm) = &self.lm {
-            paths::existing("lm.model", &lm.model)?;
-        }
-        self.data.as_ref().map_or(Ok(()), DataSection::check_paths)
     }
 
     /// What an RLHF run is watched for.
@@ -378,6 +329,9 @@ impl RunConfig {
 
     /// Environment steps per update: of whole episodes the fewest, of RLHF responses, of preferences pairs.
     pub fn rollout(&self) -> u64 {
+        if let AlgoConfig::Sft(sft) = &self.algo {
+            return sft.batch as u64;
+        }
         match (self.algo.rlhf_rollout(), &self.data) {
             (Some(rollout), _) => rollout.responses() as u64,
             (None, Some(data)) => data.batch as u64,
@@ -402,25 +356,12 @@ impl RunConfig {
     }
 }
 
-/// TOML has no null: an optional setting that is off says so.
-fn without_null(value: serde_json::Value) -> Value {
-    use serde_json::Value as Json;
-    match value {
-        Json::Null => Value::String(OFF.into()),
-        Json::Bool(truth) => Value::Boolean(truth),
-        Json::String(text) => Value::String(text),
-        Json::Number(number) => match number.as_i64() {
-            Some(whole) => Value::Integer(whole),
-            None => Value::Float(number.as_f64().expect("a JSON number is an f64")),
-        },
-        Json::Array(items) => Value::Array(items.into_iter().map(without_null).collect()),
-        Json::Object(map) => {
-            Value::Table(map.into_iter().map(|(key, value)| (key, without_null(value))).collect())
-        }
-    }
-}
-
-fn in_range(key: &'static str, range: &'static str, got: f64, ok: bool) -> Result<(), ConfigError> {
+pub(crate) fn in_range(
+    key: &'static str,
+    range: &'static str,
+    got: f64,
+    ok: bool,
+) -> Result<(), ConfigError> {
     if ok { Ok(()) } else { Err(ConfigError::OutOfRange { key, range, got }) }
 }
 

@@ -24,7 +24,7 @@ pub fn list() -> Result<Outcome> {
             World::Discrete(_) => "discrete",
             World::Continuous(_) => "continuous",
             World::Tokens => "tokens",
-            World::Texts => "texts",
+            World::Texts | World::Corpus => "texts",
         };
         say!("  {:<28}{actions:<12}{what}", kind.name());
     }

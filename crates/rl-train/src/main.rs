@@ -29,6 +29,7 @@ mod interrupt;
 mod learner;
 mod list;
 mod live;
+mod lm;
 mod metrics;
 mod pairs;
 mod paths;

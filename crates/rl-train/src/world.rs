@@ -34,6 +34,8 @@ pub enum TaskKind {
     TokenWorld,
     /// Texts and a language model; see `[lm]` and `[data]`.
     Text,
+    /// Texts to be learnt as they are; see `[start]` and `[corpus]`.
+    Corpus,
 }
 
 /// An environment whose actions are `A`, chosen at run time.
@@ -49,6 +51,8 @@ pub enum World {
     Tokens,
     /// A language model and what it reads: [`crate::preference`].
     Texts,
+    /// A language model and the texts it imitates: [`crate::lm`].
+    Corpus,
 }
 
 /// Steps after which the chain of Kakade and the regulator, endless by themselves, are cut.
@@ -56,7 +60,7 @@ const ENDLESS: usize = 100;
 
 impl TaskKind {
     /// Every kind, with what it is.
-    pub const ALL: [(Self, &'static str); 12] = [
+    pub const ALL: [(Self, &'static str); 13] = [
         (Self::CartPole, "balance a pole on a cart; Gymnasium's CartPole-v1, solved at 475"),
         (Self::MountainCar, "swing a car out of a valley; MountainCar-v0, solved at −110"),
         (Self::MountainCarContinuous, "the same with a throttle; MountainCarContinuous-v0, solved at 90"),
@@ -68,6 +72,7 @@ impl TaskKind {
         (Self::Lqr, "a scalar linear regulator with a known best gain; Kakade 2001, cut at 100 steps"),
         (Self::KlToy, "reward is the action's number plus noise, observations say nothing; 200 steps"),
         (Self::TokenWorld, "a language of 8⁶ sentences in which RLHF is exact; rlhf_ppo, rloo and grpo"),
+        (Self::Corpus, "texts to be imitated: the built-in stories, files, or prompts with responses; sft"),
         (
             Self::Text,
             "a language model of a folder, and preferences; reward_model, dpo, rlhf_ppo, rloo and grpo",
@@ -99,6 +104,7 @@ impl TaskKind {
             Self::KlToy => World::Discrete(|| Box::new(KlToy::episodic())),
             Self::TokenWorld => World::Tokens,
             Self::Text => World::Texts,
+            Self::Corpus => World::Corpus,
         }
     }
 }

@@ -241,8 +241,7 @@ mod tests {
     fn without_correlation_a_memory_changes_nothing() {
         let p = law([1.0, -2.0], [0.5, -3.0]);
         let (mut plain, mut held) = ((vec![], vec![]), (vec![], vec![]));
-        let (mut a, mut b, mut memory) =
-            (ChaCha8Rng::seed_from_u64(3), ChaCha8Rng::seed_from_u64(3), vec![]);
+        let (mut a, mut b, mut memory) = (ChaCha8Rng::seed_from_u64(3), ChaCha8Rng::seed_from_u64(3), vec![]);
         for _ in 0..5 {
             p.draw(&mut a, &mut plain.0, &mut plain.1);
             p.draw_correlated(&mut b, 0.0, &mut memory, &mut held.0, &mut held.1);

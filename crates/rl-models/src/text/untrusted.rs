@@ -91,6 +91,16 @@ impl HfTokenizer {
         guarded(|| self.inner.decode(tokens, skip_special)).map_err(HfError::Text)
     }
 
+    /// The file's text.
+    pub(super) fn json(&self) -> Result<String, HfError> {
+        self.inner.to_string(true).map_err(|error| HfError::Text(error.to_string()))
+    }
+
+    /// Tokens, special ones included.
+    pub(super) fn vocabulary(&self) -> usize {
+        self.inner.get_vocab_size(true)
+    }
+
     pub(super) fn token(&self, text: &str) -> Option<u32> {
         self.inner.token_to_id(text)
     }

@@ -2,7 +2,7 @@
 
 use rl_algos::{
     A2cConfig, DpoConfig, DqnConfig, GrpoConfig, LmRolloutConfig, PpoConfig, ReinforceConfig,
-    RewardModelConfig, RlhfPpoConfig, RlooConfig, TrpoConfig,
+    RewardModelConfig, RlhfPpoConfig, RlooConfig, SftConfig, TrpoConfig,
 };
 use serde::Serialize;
 use toml::{Table, Value};
@@ -37,6 +37,8 @@ pub enum AlgoConfig {
     RewardModel(RewardModelConfig),
     /// Direct preference optimisation and its relatives.
     Dpo(DpoConfig),
+    /// Supervised fine-tuning of a language model.
+    Sft(SftConfig),
 }
 
 /// The kinds of `[algo]`, with what they are.
@@ -52,9 +54,22 @@ pub const ALGORITHMS: &[(&str, &str)] = &[
     ("grpo", "group-relative policy optimisation: token losses, KL in the loss; no critic"),
     ("reward_model", "a language model's trunk that scores texts, from comparisons: Bradley and Terry"),
     ("dpo", "direct preference optimisation and its relatives: the policy as its own reward model"),
+    ("sft", "supervised fine-tuning of a language model, and pre-training from scratch"),
 ];
-const ALGORITHM_NAMES: &[&str] =
-    &["ppo", "trpo", "npg", "a2c", "reinforce", "dqn", "rlhf_ppo", "rloo", "grpo", "reward_model", "dpo"];
+const ALGORITHM_NAMES: &[&str] = &[
+    "ppo",
+    "trpo",
+    "npg",
+    "a2c",
+    "reinforce",
+    "dqn",
+    "rlhf_ppo",
+    "rloo",
+    "grpo",
+    "reward_model",
+    "dpo",
+    "sft",
+];
 
 impl AlgoConfig {
     /// The algorithm of a table.
@@ -85,6 +100,7 @@ impl AlgoConfig {
             Some("grpo") => read(&settings).map(Self::Grpo),
             Some("reward_model") => read(&settings).map(Self::RewardModel),
             Some("dpo") => read(&settings).map(Self::Dpo),
+            Some("sft") => read(&settings).map(Self::Sft),
             _ => return Err(misread(Mistake::UnknownChoice { known: ALGORITHM_NAMES }, &["kind"])),
         };
         algo.map_err(|e| ConfigError::misread(e, &root, &["algo"]))
@@ -104,6 +120,7 @@ impl AlgoConfig {
             Self::Grpo(_) => "grpo",
             Self::RewardModel(_) => "reward_model",
             Self::Dpo(_) => "dpo",
+            Self::Sft(_) => "sft",
         }
     }
 
@@ -116,7 +133,7 @@ impl AlgoConfig {
             | Self::A2c(_)
             | Self::Reinforce(_)
             | Self::Dqn(_) => None,
-            Self::RewardModel(_) | Self::Dpo(_) => None,
+            Self::RewardModel(_) | Self::Dpo(_) | Self::Sft(_) => None,
             Self::RlhfPpo(RlhfPpoConfig { rollout, .. })
             | Self::Rloo(RlooConfig { rollout, .. })
             | Self::Grpo(GrpoConfig { rollout, .. }) => Some(rollout),
@@ -131,7 +148,7 @@ impl AlgoConfig {
             Self::A2c(a2c) => a2c.rollout_steps,
             Self::Dqn(dqn) => dqn.rollout_steps,
             Self::Reinforce(_) | Self::RlhfPpo(_) | Self::Rloo(_) | Self::Grpo(_) => 1,
-            Self::RewardModel(_) | Self::Dpo(_) => 1,
+            Self::RewardModel(_) | Self::Dpo(_) | Self::Sft(_) => 1,
         }
     }
 

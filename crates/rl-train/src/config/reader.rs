@@ -27,6 +27,24 @@ pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Misread> {
     T::deserialize(Reader(value))
 }
 
+/// TOML has no null: an optional setting that is off says so.
+pub fn without_null(value: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Value::String(OFF.into()),
+        Json::Bool(truth) => Value::Boolean(truth),
+        Json::String(text) => Value::String(text),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Integer(whole),
+            None => Value::Float(number.as_f64().expect("a JSON number is an f64")),
+        },
+        Json::Array(items) => Value::Array(items.into_iter().map(without_null).collect()),
+        Json::Object(map) => {
+            Value::Table(map.into_iter().map(|(key, value)| (key, without_null(value))).collect())
+        }
+    }
+}
+
 /// A mistake in a run file, and the keys that lead to it.
 #[derive(Debug, PartialEq)]
 pub struct Misread {

@@ -69,6 +69,7 @@ shipped![
     "reinforce-lqr",
     "dqn-cart-pole",
     "dqn-gridworld",
+    "sft-stories",
     "rm-stories",
     "dpo-stories",
     "rlhf-stories",

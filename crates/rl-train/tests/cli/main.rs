@@ -6,6 +6,7 @@ mod data_check;
 mod errors;
 mod generate;
 mod live;
+mod lm;
 mod preference;
 mod report;
 mod resume;

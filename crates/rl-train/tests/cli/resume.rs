@@ -42,7 +42,7 @@ fn start(place: &Place, line: &str) -> Child {
 
 /// Waits until the run at `run` has written `rows` rows of metrics.
 #[track_caller]
-fn wait_for(run: &Path, rows: usize) {
+pub fn wait_for(run: &Path, rows: usize) {
     let started = Instant::now();
     let written = || fs::read_to_string(run.join("metrics.jsonl")).map_or(0, |text| text.lines().count());
     while written() < rows {
@@ -51,13 +51,13 @@ fn wait_for(run: &Path, rows: usize) {
     }
 }
 
-fn signal(child: &Child, name: &str) {
+pub fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
 /// Both runs ended with the same metrics, the same checkpoint and the same evaluation.
 #[track_caller]
-fn assert_equal(place: &Place, a: &str, b: &str) {
+pub fn assert_equal(place: &Place, a: &str, b: &str) {
     let file = |run: &str, name: &str| place.bytes(&format!("{run}/{name}"));
     assert!(file(a, "metrics.jsonl") == file(b, "metrics.jsonl"), "metrics of {a} and {b} differ");
     let last = |run: &str| Checkpoint::load(checkpoints(&place.path(run)).last().unwrap()).unwrap();
