@@ -30,7 +30,7 @@ use answer_session::{AnswerParts, AnswerSession};
 use config::Gold;
 use data::PairData;
 use dpo_session::DpoSession;
-use exam::{Exam, filler};
+use exam::{Exam, LastSitting, filler};
 use judge::AnswerJudge;
 use reward_session::RewardSession;
 
@@ -71,6 +71,7 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
                 origin,
                 seen: None,
                 before: OnceCell::new(),
+                last: LastSitting::default(),
             }))
         }
         AlgoConfig::RewardModel(settings) => {

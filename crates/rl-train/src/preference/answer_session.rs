@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use burn::module::Module;
@@ -18,7 +19,7 @@ use serde_json::Value;
 
 use super::config::Gold;
 use super::dpo_session::table;
-use super::exam::{Answer, Exam, Grades};
+use super::exam::{Exam, Grades, LastSitting, Sitting};
 use super::folder::copy_text_files;
 use super::judge::AnswerJudge;
 use crate::drive::{Advanced, Findings, Session};
@@ -55,7 +56,8 @@ pub struct AnswerParts<M, U> {
 pub struct AnswerSession<M, U> {
     parts: AnswerParts<M, U>,
     guards: Guards,
-    before: OnceCell<Option<(Vec<Answer>, Grades)>>,
+    before: OnceCell<Option<Sitting>>,
+    last: LastSitting,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -74,7 +76,12 @@ where
     pub fn new(mut parts: AnswerParts<M, U>, guards: GuardConfig) -> Self {
         let (responses, gold) = Self::sample(&mut parts);
         let reference = Vitals::of(&responses, gold.as_deref());
-        Self { parts, guards: Guards::new(guards, reference), before: OnceCell::new() }
+        Self {
+            parts,
+            guards: Guards::new(guards, reference),
+            before: OnceCell::new(),
+            last: LastSitting::default(),
+        }
     }
 
     fn sample(parts: &mut AnswerParts<M, U>) -> (Responses, Option<Vec<f64>>) {
@@ -95,7 +102,7 @@ where
         self.parts.collector.state().controller.beta()
     }
 
-    fn before(&self) -> &Option<(Vec<Answer>, Grades)> {
+    fn before(&self) -> &Option<Sitting> {
         self.before.get_or_init(|| {
             let (exam, reference) = (self.parts.exam.as_ref()?, &self.parts.reference.model);
             let law = |tokens: &Tokens| Policy::policy(reference, tokens);
@@ -103,10 +110,12 @@ where
         })
     }
 
-    fn after(&self) -> Option<(Vec<Answer>, Grades)> {
-        let (exam, reference) = (self.parts.exam.as_ref()?, &self.parts.reference.model);
-        let policy = (self.parts.writer)(&self.parts.learner.model);
-        Some(exam.sit(policy, |tokens| policy.policy(tokens), |tokens| reference.policy(tokens), 0))
+    fn after(&self) -> Option<Rc<Sitting>> {
+        self.last.after(self.update(), || {
+            let (exam, reference) = (self.parts.exam.as_ref()?, &self.parts.reference.model);
+            let policy = (self.parts.writer)(&self.parts.learner.model);
+            Some(exam.sit(policy, |tokens| policy.policy(tokens), |tokens| reference.policy(tokens), 0))
+        })
     }
 }
 
@@ -171,7 +180,7 @@ where
 
     fn evaluate(&self) -> Result<AnswerFindings> {
         let before = self.before().as_ref().map(|(_, grades)| *grades);
-        Ok(AnswerFindings { beta: self.beta(), before, after: self.after().map(|(_, grades)| grades) })
+        Ok(AnswerFindings { beta: self.beta(), before, after: self.after().map(|sitting| sitting.1) })
     }
 
     fn save(&self, tensors: &mut Tensors) -> Result<Value> {
@@ -215,8 +224,8 @@ where
         let model = folder.file("model");
         (self.parts.writer)(&self.parts.learner.model).save(&model, FloatFormat::F32)?;
         copy_text_files(&self.parts.origin, &model)?;
-        if let (Some((before, _)), Some((after, _))) = (self.before(), self.after()) {
-            folder.write("samples.jsonl", &table(before, &after))?;
+        if let (Some((before, _)), Some(after)) = (self.before(), self.after()) {
+            folder.write("samples.jsonl", &table(before, &after.0))?;
         }
         Ok(())
     }

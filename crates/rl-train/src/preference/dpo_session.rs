@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use rl_algos::update::numbers;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::data::{PairData, Split};
-use super::exam::{Answer, Exam, Grades};
+use super::exam::{Answer, Exam, Grades, LastSitting, Sitting};
 use super::folder::copy_text_files;
 use crate::drive::{Advanced, Findings, Session};
 use crate::learner::{Learner, LearnerState, Tensors};
@@ -40,7 +41,9 @@ pub struct DpoSession {
     /// Of the pairs to learn from, once the run has started.
     pub seen: Option<ReferenceLogProbs>,
     /// How the reference answers.
-    pub before: OnceCell<Option<(Vec<Answer>, Grades)>>,
+    pub before: OnceCell<Option<Sitting>>,
+    /// How the policy answered last.
+    pub last: LastSitting,
 }
 
 /// Pairs of one forward pass outside the updates.
@@ -49,11 +52,15 @@ const PAIRS: usize = 8;
 const SAMPLES: usize = 20;
 
 impl DpoSession {
-    fn before(&self) -> &Option<(Vec<Answer>, Grades)> {
+    fn before(&self) -> &Option<Sitting> {
         self.before.get_or_init(|| self.sit(&self.reference))
     }
 
-    fn sit(&self, model: &Transformer) -> Option<(Vec<Answer>, Grades)> {
+    fn after(&self) -> Option<Rc<Sitting>> {
+        self.last.after(self.update(), || self.sit(&self.learner.model))
+    }
+
+    fn sit(&self, model: &Transformer) -> Option<Sitting> {
         let exam = self.exam.as_ref()?;
         Some(exam.sit(model, |tokens| model.policy(tokens), |tokens| self.reference.policy(tokens), 0))
     }
@@ -129,7 +136,7 @@ impl Session for DpoSession {
             None => None,
         };
         let before = self.before().as_ref().map(|(_, grades)| *grades);
-        let after = self.sit(&self.learner.model).map(|(_, grades)| grades);
+        let after = self.after().map(|sitting| sitting.1);
         Ok(DpoFindings { pairs, before, after })
     }
 
@@ -152,8 +159,8 @@ impl Session for DpoSession {
         let model = folder.file("model");
         self.learner.model.save(&model, FloatFormat::F32)?;
         copy_text_files(&self.origin, &model)?;
-        if let (Some((before, _)), Some((after, _))) = (self.before(), self.sit(&self.learner.model)) {
-            folder.write("samples.jsonl", &table(before, &after))?;
+        if let (Some((before, _)), Some(after)) = (self.before(), self.after()) {
+            folder.write("samples.jsonl", &table(before, &after.0))?;
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Unseen prompts, answered by a policy and by the model it started from: what a loss on given answers cannot show.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use burn::tensor::Device;
 use rl_algos::guard::{distinct, repetition};
 use rl_algos::{Report, likelihoods};
@@ -11,8 +14,10 @@ use serde::Serialize;
 use super::config::Gold;
 use crate::pairs::Encoder;
 
-/// Prompts of one forward pass.
+/// Answers that are read in one forward pass.
 const ROWS: usize = 32;
+/// Answers that are written side by side: a step of a small model costs little more for many rows than for few.
+const WRITERS: usize = 100;
 
 /// Prompts, and what judges their answers.
 #[derive(Debug, Clone)]
@@ -38,6 +43,26 @@ pub struct Answer {
     /// Its tokens.
     #[serde(skip)]
     pub tokens: Vec<u32>,
+}
+
+/// A sitting, kept until the model has moved on.
+#[derive(Debug, Default)]
+pub struct LastSitting(RefCell<Option<(u64, Rc<Sitting>)>>);
+
+/// Answers and their grades.
+pub type Sitting = (Vec<Answer>, Grades);
+
+impl LastSitting {
+    /// The sitting after `update`, held now if it has not been.
+    pub fn after(&self, update: u64, sit: impl FnOnce() -> Option<Sitting>) -> Option<Rc<Sitting>> {
+        let last =
+            self.0.borrow().as_ref().filter(|(at, _)| *at == update).map(|(_, sitting)| sitting.clone());
+        last.or_else(|| {
+            let sitting = Rc::new(sit()?);
+            *self.0.borrow_mut() = Some((update, sitting.clone()));
+            Some(sitting)
+        })
+    }
 }
 
 /// What the answers of a policy are like.
@@ -95,33 +120,28 @@ impl Exam {
         reference: impl Fn(&Tokens) -> Categorical,
         draw: u64,
     ) -> (Vec<Answer>, Grades) {
-        let (mut answers, mut kl, mut entropy, mut cut) = (Vec::new(), 0.0, 0.0, 0);
-        for (chunk, prompts) in self.prompts.chunks(ROWS).enumerate() {
-            let written = self.write(model, prompts, chunk * ROWS, draw);
+        let written = self.write(model, draw);
+        let (mut kl, mut entropy) = (0.0, 0.0);
+        for (prompts, written) in self.prompts.chunks(ROWS).zip(written.chunks(ROWS)) {
             let pairs: Vec<(&[u32], &[u32])> =
-                prompts.iter().zip(&written).map(|((_, x), y)| (x.as_slice(), y.tokens.as_slice())).collect();
+                prompts.iter().zip(written).map(|((_, x), y)| (x.as_slice(), y.tokens.as_slice())).collect();
             let tokens = Tokens::new(&pairs, self.pad, &self.device);
             let lengths: Vec<usize> = written.iter().map(|y| y.tokens.len()).collect();
             let seen = likelihoods(&tokens, &laws(&tokens), &reference(&tokens), &lengths);
             kl += seen.kl.iter().sum::<f64>();
             entropy += seen.token_entropy * lengths.iter().sum::<usize>() as f64;
-            cut += written.iter().filter(|y| y.end == ResponseEnd::Cut).count();
-            answers.extend(prompts.iter().zip(written).map(|((prompt, _), y)| self.judged(prompt, y)));
         }
+        let cut = written.iter().filter(|y| y.end == ResponseEnd::Cut).count();
+        let answers: Vec<Answer> =
+            self.prompts.iter().zip(written).map(|((prompt, _), y)| self.judged(prompt, y)).collect();
         let grades = grade(&answers, kl, entropy, cut);
         (answers, grades)
     }
 
-    /// The answers alone.
+    /// The answers alone, each with its prompt.
     pub fn answers<M: Sampler>(&self, model: &M, draw: u64) -> Vec<(&[u32], Answer)> {
-        let mut all = Vec::with_capacity(self.prompts.len());
-        for (chunk, prompts) in self.prompts.chunks(ROWS).enumerate() {
-            let written = self.write(model, prompts, chunk * ROWS, draw);
-            all.extend(
-                prompts.iter().zip(written).map(|((x, tokens), y)| (tokens.as_slice(), self.judged(x, y))),
-            );
-        }
-        all
+        let written = self.prompts.iter().zip(self.write(model, draw));
+        written.map(|((text, tokens), y)| (tokens.as_slice(), self.judged(text, y))).collect()
     }
 
     fn judged(&self, prompt: &str, y: Response) -> Answer {
@@ -130,17 +150,15 @@ impl Exam {
         Answer { prompt: prompt.to_owned(), answer, gold, tokens: y.tokens }
     }
 
-    fn write<M: Sampler>(
-        &self,
-        model: &M,
-        prompts: &[(String, Vec<u32>)],
-        first: usize,
-        draw: u64,
-    ) -> Vec<Response> {
-        let number = |i: usize| draw * self.prompts.len() as u64 + (first + i) as u64;
-        let mut rngs: Vec<_> = (0..prompts.len()).map(|i| env_rng(self.seed, number(i))).collect();
-        let tokens: Vec<&[u32]> = prompts.iter().map(|(_, tokens)| tokens.as_slice()).collect();
-        model.respond(&tokens, &mut rngs, &self.sampling)
+    fn write<M: Sampler>(&self, model: &M, draw: u64) -> Vec<Response> {
+        let mut written = Vec::with_capacity(self.prompts.len());
+        for prompts in self.prompts.chunks(WRITERS) {
+            let number = |i: usize| draw * self.prompts.len() as u64 + (written.len() + i) as u64;
+            let mut rngs: Vec<_> = (0..prompts.len()).map(|i| env_rng(self.seed, number(i))).collect();
+            let tokens: Vec<&[u32]> = prompts.iter().map(|(_, tokens)| tokens.as_slice()).collect();
+            written.extend(model.respond(&tokens, &mut rngs, &self.sampling));
+        }
+        written
     }
 }
 
