@@ -77,7 +77,8 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
         AlgoConfig::RewardModel(settings) => {
             let normal = exam(data.train_prompts.iter().take(NORMAL).cloned().collect(), None, config.seed);
             let algorithm = RewardModelling::new(settings.clone(), updates);
-            let learner = Learner::new(RewardModel::new(model.clone()), algorithm, rng, device.clone());
+            let scorer = RewardModel::with_random_head(model.clone(), &mut streams::weights(config.seed));
+            let learner = Learner::new(scorer, algorithm, rng, device.clone());
             let reading = Reading {
                 ending: section.ending,
                 max_prompt_tokens: limits.prompt,

@@ -1,7 +1,9 @@
 //! A language model's trunk with one number at the end of a text: what a reward model is.
 
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::Rng;
+use rand_distr::{Distribution, Normal};
 
 use super::transformer::Transformer;
 use crate::flat_params::autodiff_gradient;
@@ -25,6 +27,15 @@ impl RewardModel {
         let device: Device = trunk.embedding.val().device();
         let head = Param::from_tensor(Tensor::zeros([1, trunk.config().hidden], &device));
         Self { trunk, head, mean: 0.0, std: 1.0 }
+    }
+
+    /// A reward model whose head is drawn from `Normal(0, 1/√(D + 1))`: unlike a head of zeros it teaches the trunk from
+    /// the first step on.   Stiennon 2020, appendix B.1
+    pub fn with_random_head<R: Rng + ?Sized>(trunk: Transformer, rng: &mut R) -> Self {
+        let (device, d): (Device, usize) = (trunk.embedding.val().device(), trunk.config().hidden);
+        let normal = Normal::new(0.0, 1.0 / ((d + 1) as f64).sqrt()).expect("a width gives a deviation");
+        let head: Vec<f32> = (0..d).map(|_| normal.sample(rng) as f32).collect();
+        Self::from_parts(trunk, Tensor::from_data(TensorData::new(head, [1, d]), &device))
     }
 
     /// A reward model of given parts.

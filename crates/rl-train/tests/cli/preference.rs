@@ -90,7 +90,8 @@ fn a_resumed_dpo_run_is_the_same_and_leaves_a_model_and_samples() {
     let rows = rows(&place, "a");
     let loss = rows[0]["losses/policy_loss"].as_f64().unwrap();
     assert!((loss - std::f64::consts::LN_2).abs() < 1e-6, "the first loss is {loss}, not ln 2");
-    assert_eq!(rows[0]["rewards/accuracies"].as_f64().unwrap(), 0.0, "at the reference every pair is a tie");
+    // Not exactly 0: the reference read the pairs in other batches, where padding moves the last bits.
+    assert!(rows[0]["rewards/margins"].as_f64().unwrap().abs() < 1e-5, "{}", rows[0]);
     assert!(rows[11]["losses/policy_loss"].as_f64().unwrap() < loss, "{:?}", rows[11]);
     assert!(rows[11]["eval/kl"].as_f64().unwrap() > 0.0 && rows[11]["eval/gold"].is_number());
 
