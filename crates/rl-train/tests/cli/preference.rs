@@ -217,3 +217,34 @@ fn a_judge_that_reads_other_tokens_is_refused() {
     let error = place.fails(&format!("train tiny.toml {ANSWERS} {reward} --out b"), 2);
     assert!(error.contains("`data.reward.folder`") && error.contains("nowhere"), "{error}");
 }
+
+#[test]
+fn every_real_file_is_learnt_from() {
+    let data = std::env::var_os("RL_DATA_DIR").map(std::path::PathBuf::from);
+    let Some(data) = data.filter(|data| data.join("pref").is_dir()) else {
+        return println!("skipped: RL_DATA_DIR names no folder with pref");
+    };
+    let place = Place::new();
+    for (kind, name) in [
+        ("dpo", "llmbar_natural.json"),
+        ("dpo", "hh_harmless_test_mild200.jsonl.gz"),
+        ("reward_model", "instruction_data_with_preference.json"),
+        ("reward_model", "dpo_en_demo.json"),
+    ] {
+        let config = format!(
+            "total_steps = 8\n[task]\nkind = \"text\"\n[lm]\nmodel = \"$RL_DATA_DIR/models/stories260K-hf\"\n\
+             [data]\ntrain = \"$RL_DATA_DIR/pref/{name}\"\non_bad = \"skip\"\nbatch = 4\nmax_prompt_tokens = 16\n\
+             max_answer_tokens = 16\n[algo]\nkind = \"{kind}\"\n"
+        );
+        fs::write(place.path("real.toml"), config).unwrap();
+        let out = name.split('.').next().unwrap();
+        place.succeeds(&format!("train real.toml --out {out}"));
+        let rows = rows(&place, out);
+        assert_eq!(rows.len(), 2, "{name}");
+        assert!(rows.iter().all(|row| row["losses/grad_norm"].as_f64().unwrap() > 0.0), "{name}: {rows:?}");
+        assert_eq!(
+            data.join("pref").join(name).is_file(),
+            place.path(out).join("model/config.json").is_file()
+        );
+    }
+}
