@@ -75,7 +75,8 @@ fn opening(words: &str, close: usize) -> Option<usize> {
 /// The anchors of a page's headings, as GitHub and mdbook make them.
 pub fn headings(text: &str) -> Vec<String> {
     let titles = prose(text)
-        .filter_map(|(_, line)| line.starts_with('#').then(|| line.trim_start_matches('#').trim()));
+        .filter(|(_, line)| line.starts_with('#'))
+        .map(|(_, line)| line.trim_start_matches('#').trim());
     titles.map(anchor).collect()
 }
 
