@@ -242,9 +242,6 @@ fn every_real_file_is_learnt_from() {
         let rows = rows(&place, out);
         assert_eq!(rows.len(), 2, "{name}");
         assert!(rows.iter().all(|row| row["losses/grad_norm"].as_f64().unwrap() > 0.0), "{name}: {rows:?}");
-        assert_eq!(
-            data.join("pref").join(name).is_file(),
-            place.path(out).join("model/config.json").is_file()
-        );
+        assert!(place.path(out).join("model/config.json").is_file(), "{name}");
     }
 }
