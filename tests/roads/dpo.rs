@@ -188,5 +188,5 @@ fn every_loss_of_the_family_prefers_the_chosen() {
 fn an_empty_answer_is_an_error_not_a_panic() {
     let pair = TokenPair { prompt: &[], chosen: &[1], rejected: &[] };
     let error = PairBatch::new(&[pair], 0, &Device::flex()).unwrap_err().to_string();
-    assert!(error.contains("tokens of an answer"), "{error}");
+    assert!(error.contains("pair 1: the rejected answer has no token"), "{error}");
 }

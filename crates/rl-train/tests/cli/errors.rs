@@ -47,7 +47,7 @@ fn an_unknown_kind_lists_the_known_ones() {
     );
     refused(
         "--set algo.kind=pop",
-        &["`algo.kind` = \"pop\" is unknown", "Known: ppo, trpo, npg, a2c, reinforce, rlhf_ppo"],
+        &["`algo.kind` = \"pop\" is unknown", "Known: ppo, trpo, npg, a2c, reinforce, dqn, rlhf_ppo"],
     );
     refused(
         "--set algo={kind=\"reinforce\",baseline={kind=\"valu\"}}",

@@ -127,11 +127,18 @@ fn every_shipped_config_makes_an_update() {
     for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let table: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+        let config = fs::read_to_string(&path).unwrap();
+        if config.contains("\"$RL_DATA_DIR") && std::env::var_os("RL_DATA_DIR").is_none() {
+            println!("{name}: skipped, RL_DATA_DIR is not set");
+            continue;
+        }
+        let table: toml::Table = config.parse().unwrap();
         let number = |of: &toml::Value, key: &str| of.get(key).and_then(toml::Value::as_integer);
-        let steps = match table["algo"].get("rollout") {
-            Some(rollout) => number(rollout, "prompts").unwrap() * number(rollout, "group").unwrap_or(1),
-            None => {
+        let batch = ["data", "algo"].iter().find_map(|key| number(table.get(*key)?, "batch"));
+        let steps = match (table["algo"].get("rollout"), batch) {
+            (Some(rollout), _) => number(rollout, "prompts").unwrap() * number(rollout, "group").unwrap_or(1),
+            (None, Some(batch)) => batch,
+            (None, None) => {
                 // Whole episodes: an update takes as many steps as they last, at least one each.
                 number(&table["task"], "envs").unwrap() * number(&table["algo"], "rollout_steps").unwrap_or(1)
             }
