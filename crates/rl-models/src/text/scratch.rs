@@ -158,7 +158,7 @@ mod tests {
         for (units, vocabulary, tokens) in [
             (Units::Bytes, 260, TEXT.len()),
             (Units::Characters, 4 + 20, TEXT.chars().count()),
-            (Units::Words, 4 + 13, 15),
+            (Units::Words, 4 + 12, 14),
         ] {
             let made = TextTokenizer::from_scratch(units, [TEXT].into_iter());
             let folder = tempfile::tempdir().unwrap();
