@@ -82,6 +82,12 @@ impl Trend {
         self.points.iter().fold(self.points[0], better)
     }
 
+    /// The lowest point.
+    pub fn worst(&self) -> Point {
+        let worse = |worst: Point, point: &Point| if point.mean < worst.mean { *point } else { worst };
+        self.points.iter().fold(self.points[0], worse)
+    }
+
     /// How far neighbouring points are apart without a reason: the median of their distances.
     pub fn scatter(&self) -> f64 {
         let mut steps: Vec<f64> =
@@ -131,6 +137,7 @@ mod tests {
         assert_eq!(means, [2.0, 5.0, 2.0]);
         assert_eq!((trend.points[0].min, trend.points[0].max, trend.points[0].update), (1.0, 3.0, 2));
         assert_eq!((trend.best().mean, trend.first(), trend.last()), (5.0, 2.0, 2.0));
+        assert_eq!(trend.worst(), trend.points[0]);
         assert_eq!(trend.since(|mean| mean < 4.0), Some((6, 1.0 / 3.0)));
         assert_eq!(trend.share(|mean| mean < 4.0), (2.0 / 3.0, Some(2)));
     }

@@ -33,7 +33,7 @@ pub fn page(runs: &[Recording]) -> Result<String> {
         out,
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\
          <title>{0}: {1}</title><link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style></head><body>\
          <header><a class=\"skip\" href=\"#verdict\">To the verdict</a><h1>{0}</h1><p class=\"quiet\">{2}</p></header><main>",
         escaped(&title),

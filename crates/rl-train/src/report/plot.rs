@@ -101,9 +101,7 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel, x: (f64, f64), axi
     let mut chart = ChartBuilder::on(area);
     chart.margin(8).margin_right(16).x_label_area_size(38).y_label_area_size(64);
     if log {
-        let low = all.iter().copied().fold(f64::INFINITY, f64::min).max(1e-300);
-        let high = all.iter().copied().fold(low, f64::max);
-        let (low, high) = if high > 1.5 * low { (low / 1.2, high * 1.2) } else { (low / 2.0, high * 2.0) };
+        let (low, high) = factors(&all);
         let mut chart = chart.build_cartesian_2d(x.0..x.1, (low..high).log_scale())?;
         furnish(&mut chart, panel, axis)?;
     } else {
@@ -163,9 +161,24 @@ where
     Ok(())
 }
 
+/// What an axis can count to: beyond, differences of its ends are infinite, and the library looks for ticks for ever.
+const MOST: f64 = 1e290;
+
+/// From the least to the greatest of positive numbers, with a margin of a factor; never empty. The quotient of the ends is
+/// finite for the same reason.
+fn factors(values: &[f64]) -> (f64, f64) {
+    let most = MOST.sqrt();
+    let within = || values.iter().map(|value| value.clamp(1.0 / most, most));
+    let (low, high) = (within().fold(f64::INFINITY, f64::min), within().fold(0.0, f64::max));
+    if low > high {
+        return (1.0, 10.0);
+    }
+    if high > 1.5 * low { (low / 1.2, high * 1.2) } else { (low / 2.0, high * 2.0) }
+}
+
 /// From the least to the greatest, with a margin of a share of their distance; never empty.
 fn range(values: impl Iterator<Item = f64>, margin: f64) -> (f64, f64) {
-    let finite = values.filter(|value| value.is_finite());
+    let finite = values.filter(|value| value.is_finite()).map(|value| value.clamp(-MOST, MOST));
     let (low, high) = finite
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     if low > high {
@@ -243,6 +256,7 @@ mod tests {
                 &[(1.0, 3.0), (2.0, 3.0)],
                 &[(1.0, f64::NAN), (2.0, f64::INFINITY)],
                 &[(1.0, -1.0), (2.0, 1e-300), (3.0, 1e300)],
+                &[(1.0, f64::MAX), (f64::MAX, -f64::MAX), (3.0, f64::MIN_POSITIVE)],
             ] {
                 let panel = Panel { label: "x".into(), scale, lines: vec![line(points)] };
                 assert!(

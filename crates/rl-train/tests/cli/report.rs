@@ -55,7 +55,7 @@ fn each_of_six_bad_runs_is_called_by_its_name() {
 #[test]
 fn a_run_that_learns_is_healthy_and_its_report_needs_nothing_but_itself() {
     let place = Place::new();
-    place.succeeds("train rlhf-token-world --out run --set total_steps=25600 --set token_world.world=small");
+    place.succeeds("train rlhf-token-world --out run --set total_steps=25600 --set eval.every_steps=2560");
     let page = place.text("run/report.html");
     assert_eq!(verdict(&page), "Healthy");
     for outside in ["http:", "https:", "src=", "@import", "url(", "<script"] {
@@ -80,6 +80,16 @@ fn a_run_that_learns_is_healthy_and_its_report_needs_nothing_but_itself() {
     }
     assert_eq!(page.matches("<h1>").count(), 1);
     assert_eq!(page.matches("<svg").count(), page.matches("role=\"img\" aria-label=").count());
+}
+
+#[test]
+fn a_target_that_was_right_for_one_world_is_too_far_for_another_and_the_report_says_so() {
+    let place = Place::new();
+    let small = "train rlhf-token-world --set total_steps=25600 --set token_world.world=small";
+    // Of 4⁴ sentences the proxy has seen too few tokens: gold peaks long before 1.3 nats.
+    assert!(place.succeeds(&format!("{small} --out far")).contains("verdict: Cheating its reward model"));
+    let near = format!("{small} --out near --set algo.rollout.kl.target=0.3");
+    assert!(place.succeeds(&near).contains("verdict: Healthy"));
 }
 
 #[test]

@@ -185,12 +185,16 @@ fn significant(goal: &Goal) -> bool {
 /// What was learnt is lost and found again, twice or more.
 pub fn unstable(look: &Look) -> Option<Finding> {
     let goal = goal(look)?;
-    let falls = falls(&goal.trend, 0.5 * goal.rise());
-    (significant(&goal) && falls.len() >= 2).then(|| Finding {
+    // From the lowest point, not from the first: a run may begin on a crest, and its waves are no smaller for that.
+    let height = goal.trend.best().mean - goal.trend.worst().mean;
+    let size = goal.trend.worst().mean.abs().max(goal.trend.best().mean.abs());
+    let falls = falls(&goal.trend, 0.5 * height);
+    // Thirty-two points of mere noise span five to seven times their scatter.
+    (height > 7.0 * goal.trend.scatter() && height > 0.05 * size && falls.len() >= 2).then(|| Finding {
         fault: Fault::Unstable,
         since: falls.first().map(|fall| fall.update),
         evidence: format!(
-            "{} fell by more than half of its rise and came back {} times, first at update {}.",
+            "{} fell by more than half of its range and came back {} times, first at update {}.",
             capitalised(goal.what),
             falls.len(),
             falls[0].update
