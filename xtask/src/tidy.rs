@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{cargo, root};
 
 /// Who may depend on whom (docs/architecture.md). A new arrow is an ADR and a change of this table.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("rl-core", &[]),
     ("rl-envs", &[]),
     ("rl-models", &["rl-core"]),
@@ -19,10 +19,12 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("rl-train", &["rl-core", "rl-models", "rl-envs", "rl-algos"]),
     ("rl-tests", &["rl-core", "rl-models", "rl-envs", "rl-algos"]),
     ("rl-examples", &["rl-core", "rl-models", "rl-envs", "rl-algos"]),
+    // Serves what was trained: rl-envs in its tests alone, rl-algos never.
+    ("rl-serve", &["rl-core", "rl-models", "rl-envs"]),
     ("xtask", &[]),
 ];
 /// The crates that link everything and therefore choose the backends.
-const LEAVES: [&str; 3] = ["rl-train", "rl-tests", "rl-examples"];
+const LEAVES: [&str; 4] = ["rl-train", "rl-tests", "rl-examples", "rl-serve"];
 const BACKENDS: [&str; 11] =
     ["flex", "ndarray", "wgpu", "webgpu", "vulkan", "metal", "cuda", "rocm", "cpu", "tch", "remote"];
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "manager", "managers"];
