@@ -25,6 +25,27 @@ pub enum Verb {
     /// Say whether runs are well, and write report.html: RUN… [--out FILE]
     #[command(disable_help_flag = true)]
     Report(Forwarded),
+    /// The dashboard of a run that goes on elsewhere: RUN
+    #[command(disable_help_flag = true)]
+    Watch(Forwarded),
+    /// Compare experiments, with intervals: RUN… [--by KEY]
+    #[command(disable_help_flag = true)]
+    Compare(Forwarded),
+    /// Many runs within a budget: SWEEP.toml [--out DIR]
+    #[command(disable_help_flag = true)]
+    Sweep(Forwarded),
+    /// Metrics as CSV or TensorBoard event files: RUN… --format FORMAT
+    #[command(disable_help_flag = true)]
+    Export(Forwarded),
+    /// Let a language model go on with a prompt: MODEL --prompt TEXT
+    #[command(disable_help_flag = true)]
+    Generate(Forwarded),
+    /// Look at preference data before training on it: check FILE
+    #[command(disable_help_flag = true)]
+    Data(Forwarded),
+    /// Score answers with a reward model: MODEL FILE
+    #[command(disable_help_flag = true)]
+    Score(Forwarded),
     /// List tasks, algorithms, run files, devices and studies
     #[command(disable_help_flag = true)]
     List(Forwarded),

@@ -1,4 +1,4 @@
-//! `cargo xtask train | eval | list | study`: builds rl-train for the device that the arguments name and becomes it.
+//! `cargo xtask train`, `eval`, `report` and the other verbs of rl-train: builds rl-train for the device that the arguments name and becomes it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::{become_command, cargo, root};
 pub fn run(verb: &str, args: &[OsString]) -> Result<ExitCode> {
     let mut command = cargo("run");
     command.args(["--release", "--package", "rl-train"]);
-    // A report only reads: the build that is there will do.
-    if verb != "report"
-        && let Some(feature) = device(args, &root())?.and_then(Device::feature)
-    {
+    // These only read what runs have written: the build that is there will do.
+    let reads = ["report", "watch", "compare", "export"].contains(&verb);
+    if !reads && let Some(feature) = device(args, &root())?.and_then(Device::feature) {
         command.args(["--features", feature]);
     }
-    command.arg("--").arg(verb).args(args);
+    // Whatever rl-train advises to do next is said in the words that were used.
+    command.env("RL_COMMAND", "cargo xtask").arg("--").arg(verb).args(args);
     become_command(command)
 }
 

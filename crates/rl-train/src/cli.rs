@@ -79,6 +79,9 @@ pub struct TrainArgs {
     /// Show a dashboard: curves, the verdict so far, and keys to pause, save and stop
     #[arg(long)]
     pub tui: bool,
+    /// Show the report to browsers on this machine while the run goes on, at an address that nobody can guess
+    #[arg(long)]
+    pub serve: bool,
     /// Write metrics in this format too, while the run goes on
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub log: Option<Format>,

@@ -199,7 +199,7 @@ impl Job for Drive<'_> {
                     display.finish();
                     let (update, total) = (session.update(), config.updates());
                     say!("interrupted after update {update} of {total}; saved {}", path.display());
-                    say!("go on with: rl-train train --resume {}", folder.path.display());
+                    say!("go on with: {} train --resume {}", crate::called(), folder.path.display());
                     return Ok(Outcome::Interrupted);
                 }
             }
@@ -257,7 +257,7 @@ fn finish<S: Session>(
     say!("{}", findings.brief());
     let (unit, rate) = (S::STEPS, grouped(summary.steps_per_s as u64));
     say!("{} {unit} in {wall_s:.1} s, {rate} {unit}/s", grouped(steps));
-    say!("evaluate again with: rl-train eval {}", folder.path.display());
+    say!("evaluate again with: {} eval {}", crate::called(), folder.path.display());
     report::at_end(&folder.path);
     Ok(())
 }

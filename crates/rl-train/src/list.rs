@@ -38,11 +38,11 @@ pub fn list() -> Result<Outcome> {
             );
         }
     }
-    say!("\nconfigs (rl-train train NAME); the first is the default");
+    say!("\nconfigs ({} train NAME); the first is the default", crate::called());
     for (name, text) in CONFIGS {
         say!("  {name:<28}{}", about(text));
     }
-    say!("\nstudies (rl-train study NAME)");
+    say!("\nstudies ({} study NAME)", crate::called());
     for study in STUDIES {
         say!("  {:<28}{}", study.name, study.about);
     }

@@ -2,6 +2,7 @@
 
 pub mod dashboard;
 pub mod screen;
+pub mod serve;
 pub mod watch;
 
 use anyhow::Result;

@@ -56,6 +56,11 @@ use rl_envs::preference::DataError;
 use cli::{Flags, Verb};
 use config::error::ConfigError;
 
+/// The name that this command was called by: `rl-train`, or what `cargo xtask` says it is.
+fn called() -> String {
+    std::env::var("RL_COMMAND").unwrap_or_else(|_| "rl-train".into())
+}
+
 /// How a command ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

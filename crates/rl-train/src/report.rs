@@ -14,10 +14,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::Outcome;
+use crate::live::serve::Server;
 use crate::recording::Recording;
+use crate::{Outcome, interrupt};
 pub use group::groups;
-pub use page::result;
+pub use html::escaped;
+pub use page::{page as page_of, result};
 pub use verdict::Verdict;
 pub use verdict::number;
 
@@ -30,6 +32,9 @@ pub struct ReportArgs {
     /// The file to write [default: report.html in the run's folder; of several runs, here]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Show it to browsers on this machine until Ctrl-C, made anew each time, instead of writing it
+    #[arg(long, conflicts_with = "out")]
+    pub serve: bool,
 }
 
 /// Writes the report and says the verdict.
@@ -45,6 +50,13 @@ pub fn report(args: &ReportArgs) -> Result<Outcome> {
     };
     for run in &runs {
         tell(run, &Verdict::of(run));
+    }
+    if args.serve {
+        let server = Server::open(runs.into_iter().map(|run| run.path).collect())?;
+        interrupt::listen();
+        say!("the report is at {}", server.address()?);
+        server.until_interrupted();
+        return Ok(Outcome::Done);
     }
     write(&runs, &place)?;
     say!("report: {}", place.display());

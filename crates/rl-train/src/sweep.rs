@@ -64,7 +64,12 @@ pub fn sweep(args: &SweepArgs) -> Result<Outcome> {
         }
     }
     if interrupt::requested() {
-        say!("interrupted; go on with: rl-train sweep {} --out {}", args.file.display(), folder.display());
+        say!(
+            "interrupted; go on with: {} sweep {} --out {}",
+            crate::called(),
+            args.file.display(),
+            folder.display()
+        );
         return Ok(Outcome::Interrupted);
     }
     conclude(&trials, &folder)?;

@@ -9,6 +9,7 @@ use crate::cli::TrainArgs;
 use crate::config::error::ConfigError;
 use crate::config::{RunConfig, shipped};
 use crate::drive::Drive;
+use crate::live::serve::Server;
 use crate::run_folder::RunFolder;
 use crate::{Outcome, device, interrupt};
 
@@ -38,6 +39,7 @@ fn new_run(args: &TrainArgs) -> Result<Outcome> {
         .with_context(|| source.name.clone())?;
     let device = device::choose(&config.device)?;
     let folder = RunFolder::create(args.out.as_deref(), &source.name, &config)?;
+    show(args, &folder)?;
     let text = config.resolved();
     assemble(&config, device, Drive { folder, config: &config, text, from: None, outlets: args.outlets() })?
 }
@@ -49,7 +51,18 @@ fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
         return Err(ConfigError::ResumeChangesNothing { option }.into());
     }
     let (folder, config, text) = RunFolder::open(run)?;
+    show(args, &folder)?;
     let from = Some(folder.last_checkpoint()?);
     let device = device::choose(&config.device)?;
     assemble(&config, device, Drive { folder, config: &config, text, from, outlets: args.outlets() })?
+}
+
+/// Serves the report of the run where that was asked for.
+fn show(args: &TrainArgs, folder: &RunFolder) -> Result<()> {
+    if args.serve {
+        let server = Server::open(vec![folder.path.clone()])?;
+        say!("the report, while the run goes on: {}", server.address()?);
+        server.beside();
+    }
+    Ok(())
 }

@@ -123,7 +123,7 @@ impl<M: LanguageModel> Dataset<M> for SftRows {
     fn finish(&self, model: &M, folder: &RunFolder) -> Result<()> {
         let place = folder.file("model");
         self.vocabulary.save(&model.whole(), &place)?;
-        say!("write with it: rl-train generate {} --prompt …", place.display());
+        say!("write with it: {} generate {} --prompt …", crate::called(), place.display());
         Ok(())
     }
 }

@@ -202,9 +202,10 @@ fn panel_of(of: &PanelOf, groups: &[Group]) -> Panel {
     let mut lines: Vec<Line> = vec![];
     for (i, group) in groups.iter().enumerate() {
         for (j, (metric, what)) in of.metrics.iter().enumerate() {
-            // One experiment: a colour for each metric. Several: a colour for each experiment, and only the first metrics.
+            // One experiment: a colour for each metric. Several: a colour for each experiment, and only the first two metrics,
+            // one of them dashed.
             let colour = if groups.len() == 1 { j } else { i };
-            if groups.len() > 4 && j > 1 {
+            if groups.len() > 1 && j > 1 {
                 continue;
             }
             let Some(mut line) = group.line(metric, colour) else { continue };

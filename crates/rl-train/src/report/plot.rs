@@ -120,6 +120,7 @@ fn furnish<Y>(chart: &mut Chart<Y>, panel: &Panel, axis: &str) -> Drawn
 where
     Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
+    let log = panel.scale == Scale::Log;
     let letters = ("sans-serif", LETTERS).into_font().color(&INK);
     chart
         .configure_mesh()
@@ -133,11 +134,11 @@ where
         .label_style(letters.clone())
         .axis_desc_style(letters)
         .x_label_formatter(&|x| short(*x))
-        .y_label_formatter(&|y| short(*y))
+        .y_label_formatter(&|y| if log && *y < 1e-3 { powered(*y) } else { short(*y) })
         .draw()?;
     for line in &panel.lines {
-        let (colour, positive) = (stand_in(line.colour), panel.scale == Scale::Log);
-        let usable = |y: f64| y.is_finite() && (!positive || y > 0.0);
+        let colour = stand_in(line.colour);
+        let usable = |y: f64| y.is_finite() && (!log || y > 0.0);
         let band: Vec<_> = line.band.iter().filter(|(_, low, high)| usable(*low) && usable(*high)).collect();
         if band.len() > 1 {
             let upper = band.iter().map(|(x, _, high)| (*x, *high));
@@ -201,7 +202,20 @@ fn short(x: f64) -> String {
         _ => (1.0, ""),
     };
     // What a sum of floats leaves instead of 0 is 0.
-    if x.abs() < 1e-12 { "0".into() } else { number(x / size) + unit }
+    if x.abs() < 1e-12 {
+        "0".into()
+    } else if x.abs() < 1e-3 {
+        powered(x)
+    } else {
+        number(x / size) + unit
+    }
+}
+
+/// `0.00025` as `2.5e-4`: beside a log axis, powers of ten must fit.
+fn powered(x: f64) -> String {
+    let text = format!("{x:.2e}");
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{}e{power}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// The picture in the page's colours, with a name for those who do not see it.
@@ -269,8 +283,8 @@ mod tests {
     #[test]
     fn numbers_beside_an_axis_are_short() {
         assert_eq!(
-            [0.0, 0.25, 9000.0, 20_000.0, 1.5e6, -2e9].map(short),
-            ["0", "0.25", "9000", "20k", "1.5M", "-2G"]
+            [0.0, 0.25, 9000.0, 20_000.0, 1.5e6, -2e9, 1e-5, -2.5e-4].map(short),
+            ["0", "0.25", "9000", "20k", "1.5M", "-2G", "1e-5", "-2.5e-4"]
         );
     }
 }

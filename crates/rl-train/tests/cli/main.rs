@@ -13,6 +13,7 @@ mod resume;
 mod rlhf;
 mod runs;
 mod score;
+mod serve;
 mod settings;
 mod study;
 mod sweep;
