@@ -76,7 +76,7 @@ fn align(seed: u64) -> (f64, f64, f64) {
     for update in 1..=updates {
         let answers = collector.collect(
             &model,
-            |model, tokens| ActorCritic::policy(model, tokens),
+            ActorCritic::policy,
             |tokens| Policy::policy(&reference, tokens),
             |_, written| written.iter().map(|answer| reward(&decode(&answer.tokens))).collect(),
             &mut rng,

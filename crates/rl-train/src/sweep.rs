@@ -22,7 +22,7 @@ use pool::{Budget, Ended, work_off};
 /// `rl-train sweep`.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// The sweep: a TOML file with `config`, and tables [set], [grid] and [random] (docs/reports.md)
+    /// The sweep: a TOML file with `config`, and tables `[set]`, `[grid]` and `[random]` (docs/reports.md)
     #[arg(value_name = "SWEEP.toml")]
     pub file: PathBuf,
     /// The sweep's folder [default: runs/sweep-NAME]
