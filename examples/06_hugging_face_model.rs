@@ -1,7 +1,7 @@
 //! A Hugging Face folder in, a Hugging Face folder out: Llama, Qwen2 and GPT-2, without Python.
 //!
-//! `cargo run --release -p rl-examples --example 06_hugging_face_model -- FOLDER` takes a folder of yours; without one, a
-//! model of a few thousand numbers from this repository's tests is read, which babbles token numbers.
+//! `cargo xtask example 06 FOLDER` takes a folder of yours; without one, a small random model of this repository's tests is
+//! read, which babbles token numbers.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

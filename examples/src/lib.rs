@@ -1,1 +1,1 @@
-//! Narrated examples live beside this file; run one with `cargo run --release -p rl-examples --example NAME`.
+//! Narrated examples live beside this file; run one with `cargo xtask example NAME`.

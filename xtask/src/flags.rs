@@ -52,6 +52,8 @@ pub enum Verb {
     /// Do a study: NAME [--out DIR] [--seeds N] [--quick]
     #[command(disable_help_flag = true)]
     Study(Forwarded),
+    /// Run one of examples/: NAME, or the beginning of it, such as 01
+    Example(Example),
     /// Run every test of the workspace
     Test(Test),
     /// The gate before a commit: fmt, tidy, clippy, rustdoc
@@ -71,6 +73,15 @@ pub enum Verb {
 #[derive(Args)]
 pub struct Forwarded {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    pub args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct Example {
+    /// Which
+    pub name: String,
+    /// What it is given
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<OsString>,
 }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod book;
 mod check;
+mod example;
 mod flags;
 mod golden;
 mod test;
@@ -40,6 +41,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::List(it) => train::run("list", &it.args),
         Verb::Study(it) => train::run("study", &it.args),
         Verb::Test(it) => test::run(&it),
+        Verb::Example(it) => example::run(&it.name, &it.args),
         Verb::Check => check::run(),
         Verb::Tidy => tidy::run(),
         Verb::Golden(it) => golden::run(&it),

@@ -3,7 +3,7 @@
 //!
 //! ```console
 //! $ cargo xtask train ppo-cart-pole --out runs/pole
-//! $ echo '0.01 -0.02 0.03 0.04' | cargo run --release -p rl-serve -- runs/pole 4 2
+//! $ echo '0.01 -0.02 0.03 0.04' | cargo xtask example 09 runs/pole 4 2
 //! ```
 
 use std::error::Error;
