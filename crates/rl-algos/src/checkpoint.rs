@@ -62,7 +62,7 @@ pub enum CheckpointError {
         what: String,
     },
     /// The file is whole, but of another format.
-    #[error("checkpoint `{}` has format `{found}`, but this version reads `{FORMAT}`", path.display())]
+    #[error("checkpoint `{}` has format `{found}`, but this version reads `{FORMAT}`; go on with the version that wrote it", path.display())]
     Format {
         /// The file.
         path: PathBuf,

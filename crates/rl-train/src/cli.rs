@@ -100,6 +100,9 @@ pub struct EvalArgs {
     /// The run's folder, or its name in runs/
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
+    /// The best checkpoint instead of the last; needs `checkpoint.keep_best` in the run
+    #[arg(long)]
+    pub best: bool,
     /// Episodes [default: the run's `eval.episodes`]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub episodes: Option<u64>,

@@ -220,11 +220,13 @@ pub struct CheckpointConfig {
     pub every_updates: u64,
     /// How many of the last checkpoints stay.
     pub keep: usize,
+    /// How many checkpoints of the best evaluations stay beside them.
+    pub keep_best: usize,
 }
 
 impl Default for CheckpointConfig {
     fn default() -> Self {
-        Self { every_updates: 50, keep: 2 }
+        Self { every_updates: 50, keep: 2, keep_best: 0 }
     }
 }
 

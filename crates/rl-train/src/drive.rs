@@ -20,8 +20,9 @@ use crate::learner::Tensors;
 use crate::live::{Display, Outlets};
 use crate::metrics::Row;
 use crate::progress::grouped;
-use crate::recorder::{Recorder, restore};
-use crate::run_folder::{RunFolder, Summary};
+use crate::recorder::{Past, Recorder, restore};
+use crate::run_folder::{BestCheckpoint, RunFolder, Summary, file_of};
+use crate::run_lock::RunLock;
 use crate::{Outcome, interrupt, report};
 
 /// A run between two updates.
@@ -105,6 +106,11 @@ pub trait Findings: Report + Serialize {
     /// In a few lines.
     fn brief(&self) -> String;
 
+    /// What evaluations are compared by: its name, a minus in front where less is better, and its value; more is better.
+    fn score(&self) -> Option<(&'static str, f64)> {
+        None
+    }
+
     /// With every number.
     fn whole(&self) -> String {
         self.brief()
@@ -123,6 +129,8 @@ pub struct Advanced {
 pub struct Drive<'a> {
     /// Where it is written.
     pub folder: RunFolder,
+    /// What keeps other processes away from it.
+    pub lock: RunLock,
     /// Its settings.
     pub config: &'a RunConfig,
     /// The text of `config.toml`.
@@ -137,17 +145,17 @@ impl Job for Drive<'_> {
     type Output = Result<Outcome>;
 
     fn run<S: Session>(self, mut session: S) -> Result<Outcome> {
-        let Self { folder, config, text, from, outlets } = self;
-        let mut bytes = 0;
+        let Self { folder, lock, config, text, from, outlets } = self;
+        let mut past = Past::default();
         if let Some((checkpoint, path)) = &from {
-            (session, bytes) = restore(session, checkpoint, path, config.algo.name(), &text)?;
+            (session, past) = restore(session, checkpoint, path, config.algo.name(), &text)?;
             if config.is_over(session.step()) && folder.file("summary.json").is_file() {
                 say!("`{}` is finished: {} updates", folder.path.display(), session.update());
                 return Ok(Outcome::Done);
             }
         }
         session.start()?;
-        let mut recorder = Recorder::open(&folder, config, &text, bytes, session.update())?;
+        let mut recorder = Recorder::open(&folder, config, &text, past, session.update())?;
         let mut healthy = match from {
             Some((checkpoint, _)) => checkpoint,
             None => recorder.save(&session)?.0,
@@ -172,6 +180,9 @@ impl Job for Drive<'_> {
             let rate = (session.step() - before) as f64 / started.elapsed().as_secs_f64();
             let timing = recorder.write(&row, rate)?;
             log.write(&row)?;
+            if let Some((_, score)) = findings.as_ref().and_then(Findings::score) {
+                recorder.rank(&session, score)?;
+            }
             let wanted = display.show(&row, &timing, session.headline(&row))?;
 
             for alarm in &alarms {
@@ -209,6 +220,7 @@ impl Job for Drive<'_> {
         session.finish(&folder)?;
         log.finish()?;
         finish(&folder, config, &session, &findings, stopped_by, &recorder)?;
+        drop(lock);
         Ok(Outcome::Done)
     }
 }
@@ -242,8 +254,15 @@ fn finish<S: Session>(
     recorder: &Recorder,
 ) -> Result<()> {
     let (steps, wall_s) = (session.step(), recorder.elapsed_s());
+    let best = findings.score().zip(recorder.best()).map(|((metric, _), best)| BestCheckpoint {
+        metric,
+        score: best.score,
+        update: best.update,
+        checkpoint: format!("best/{}", file_of(best.update)),
+    });
     let summary = Summary {
         findings: serde_json::to_value(findings).context("findings are plain data")?,
+        best,
         stopped_by: stopped_by.map(Symptom::name),
         steps,
         updates: session.update(),

@@ -151,6 +151,10 @@ impl Serialize for Greedy {
 }
 
 impl Findings for Greedy {
+    fn score(&self) -> Option<(&'static str, f64)> {
+        Some(("eval/return_mean", self.0.mean()))
+    }
+
     fn brief(&self) -> String {
         let (mean, std, n) = (self.0.mean(), self.0.std(), self.0.returns.len());
         format!("evaluation: return {mean:.1} ± {std:.1} over {n} greedy episodes")

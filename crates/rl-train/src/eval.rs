@@ -12,14 +12,14 @@ use crate::recorder::restore;
 use crate::run_folder::RunFolder;
 use crate::{Outcome, device};
 
-/// Evaluates the last checkpoint. With the run's own episodes and seed this gives its summary's numbers.
+/// Evaluates the last checkpoint, or the best. With the run's own episodes and seed this gives its summary's numbers.
 ///
 /// # Errors
 /// If there is no such run, or its last checkpoint does not load.
 pub fn eval(args: &EvalArgs) -> Result<Outcome> {
     let (folder, mut config, text) = RunFolder::open(&args.run)?;
     let device = device::choose(args.device.as_deref().unwrap_or(&config.device))?;
-    let (checkpoint, path) = folder.last_checkpoint()?;
+    let (checkpoint, path) = if args.best { folder.best_checkpoint()? } else { folder.last_checkpoint()? };
     if let Some(episodes) = args.episodes {
         config.eval.episodes = episodes as usize;
     }

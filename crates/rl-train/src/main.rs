@@ -41,6 +41,7 @@ mod recording;
 mod report;
 mod rlhf;
 mod run_folder;
+mod run_lock;
 mod score;
 mod study;
 mod sweep;

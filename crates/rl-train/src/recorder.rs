@@ -25,6 +25,7 @@ pub struct Recorder<'a> {
     before: Timing,
     started: Instant,
     cpu: Option<f64>,
+    best: Vec<Best>,
 }
 
 /// What a checkpoint holds beside tensors.
@@ -35,12 +36,41 @@ struct Saved {
     config: String,
     /// The length of `metrics.jsonl`.
     metrics_bytes: u64,
+    /// The best evaluations, the best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    best: Vec<Best>,
     /// What the session said.
     session: Value,
 }
 
+/// An evaluation that was among the best.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// After which update.
+    pub update: u64,
+    /// Its score: more is better.
+    pub score: f64,
+}
+
+impl Best {
+    /// The best evaluations that a checkpoint knows of, the best first.
+    ///
+    /// # Errors
+    /// If the checkpoint is of no run.
+    pub fn of(checkpoint: &Checkpoint) -> Result<Vec<Self>> {
+        Ok(serde_json::from_value::<Saved>(checkpoint.state.clone())?.best)
+    }
+}
+
+/// What a checkpoint says of the files beside it; all zero in a new run.
+#[derive(Debug, Default)]
+pub struct Past {
+    bytes: u64,
+    best: Vec<Best>,
+}
+
 impl<'a> Recorder<'a> {
-    /// Goes on after `bytes` bytes of metrics and the timing of `update`; both are 0 in a new run.
+    /// Goes on after `past` and the timing of `update`; 0 in a new run.
     ///
     /// # Errors
     /// If the files cannot be written, or are shorter than that.
@@ -48,13 +78,23 @@ impl<'a> Recorder<'a> {
         folder: &'a RunFolder,
         config: &'a RunConfig,
         text: &'a str,
-        bytes: u64,
+        past: Past,
         update: u64,
     ) -> Result<Self> {
+        let Past { bytes, best } = past;
         let metrics = folder.file("metrics.jsonl");
         let (files, before) = MetricFiles::open(&metrics, bytes, &folder.file("timing.jsonl"), update)
             .with_context(|| format!("cannot go on with `{}`", metrics.display()))?;
-        Ok(Self { folder, config, text, files, before, started: Instant::now(), cpu: process::cpu_seconds() })
+        Ok(Self {
+            folder,
+            config,
+            text,
+            files,
+            before,
+            started: Instant::now(),
+            cpu: process::cpu_seconds(),
+            best,
+        })
     }
 
     /// Writes the metrics of one update, which came at `steps_per_s`, and returns what the clock said.
@@ -73,18 +113,48 @@ impl<'a> Recorder<'a> {
     /// # Errors
     /// What the operating system says; older checkpoints are then still there.
     pub fn save<S: Session>(&mut self, session: &S) -> Result<(Checkpoint, PathBuf)> {
+        let checkpoint = self.checkpoint(session)?;
+        let path = self.folder.save(&checkpoint, session.update(), self.config.checkpoint.keep)?;
+        Ok((checkpoint, path))
+    }
+
+    /// Keeps a checkpoint of an evaluation that scored `score`, if it is among the best.
+    ///
+    /// # Errors
+    /// What the operating system says; the best so far are then still there.
+    pub fn rank<S: Session>(&mut self, session: &S, score: f64) -> Result<()> {
+        let (update, keep) = (session.update(), self.config.checkpoint.keep_best);
+        if score.is_nan() || self.best.iter().any(|best| best.update == update) {
+            return Ok(());
+        }
+        // Of equal ones the first stays.
+        let place = self.best.iter().position(|best| score > best.score).unwrap_or(self.best.len());
+        if place >= keep {
+            return Ok(());
+        }
+        self.best.insert(place, Best { update, score });
+        self.best.truncate(keep);
+        let checkpoint = self.checkpoint(session)?;
+        self.folder.save_best(&checkpoint, update, &self.best)
+    }
+
+    /// The best evaluation so far.
+    pub fn best(&self) -> Option<Best> {
+        self.best.first().copied()
+    }
+
+    fn checkpoint<S: Session>(&mut self, session: &S) -> Result<Checkpoint> {
         let metrics_bytes = self.files.sync().with_context(|| self.unwritable())?;
         let mut tensors = Tensors::new();
         let saved = Saved {
             algorithm: self.config.algo.name().to_owned(),
             config: self.text.to_owned(),
             metrics_bytes,
+            best: self.best.clone(),
             session: session.save(&mut tensors)?,
         };
         let state = serde_json::to_value(saved).context("the run's state does not become JSON")?;
-        let checkpoint = Checkpoint { state, tensors };
-        let path = self.folder.save(&checkpoint, session.update(), self.config.checkpoint.keep)?;
-        Ok((checkpoint, path))
+        Ok(Checkpoint { state, tensors })
     }
 
     /// The session with the weights of a checkpoint, and what else was done.
@@ -111,7 +181,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The run as `checkpoint`, read from `path`, has it, and the bytes of metrics before it.
+/// The run as `checkpoint`, read from `path`, has it, and what it says of the files beside it.
 ///
 /// # Errors
 /// If it is of another run or another algorithm, or a piece is missing. Nothing is reset silently.
@@ -121,7 +191,7 @@ pub fn restore<S: Session>(
     path: &Path,
     algorithm: &str,
     config: &str,
-) -> Result<(S, u64)> {
+) -> Result<(S, Past)> {
     let unfit = || format!("checkpoint `{}` does not fit this run", path.display());
     let saved: Saved = serde_json::from_value(checkpoint.state.clone()).with_context(unfit)?;
     let of = &saved.algorithm;
@@ -133,7 +203,7 @@ pub fn restore<S: Session>(
         first_difference(&saved.config, config)
     );
     let session = session.load(saved.session, &checkpoint.tensors).with_context(unfit)?;
-    Ok((session, saved.metrics_bytes))
+    Ok((session, Past { bytes: saved.metrics_bytes, best: saved.best }))
 }
 
 /// The first line in which two texts differ, as `old → new`.

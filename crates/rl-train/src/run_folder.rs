@@ -6,6 +6,8 @@
 //! metrics.jsonl    one object per update; the same bytes for the same seed
 //! timing.jsonl     what the clock said at each update
 //! checkpoint/      00000123.safetensors: everything after update 123; the last few
+//! best/            the same, of the best evaluations, where `checkpoint.keep_best` asks for them
+//! run.lock         held by the process that writes the run
 //! summary.json     the evaluation and what the run cost, once it is finished
 //! ```
 
@@ -19,6 +21,8 @@ use serde::Serialize;
 use crate::config::RunConfig;
 use crate::config::error::ConfigError;
 use crate::process;
+use crate::recorder::Best;
+use crate::run_lock::{self, RunLock};
 
 /// A folder that holds a run, or is about to.
 #[derive(Debug, Clone)]
@@ -33,6 +37,9 @@ pub struct Summary {
     /// What the final evaluation found.
     #[serde(flatten)]
     pub findings: serde_json::Value,
+    /// The best evaluation, and where its checkpoint is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<BestCheckpoint>,
     /// The guard that ended the run, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<&'static str>,
@@ -52,6 +59,19 @@ pub struct Summary {
     pub peak_rss_mb: Option<f64>,
 }
 
+/// A checkpoint that was kept because its evaluation was the best.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BestCheckpoint {
+    /// What evaluations are compared by; a minus where less is better.
+    pub metric: &'static str,
+    /// Its value.
+    pub score: f64,
+    /// After which update.
+    pub update: u64,
+    /// In the run's folder.
+    pub checkpoint: String,
+}
+
 /// What `run.json` says.
 #[derive(Serialize)]
 struct RunRecord {
@@ -64,19 +84,22 @@ struct RunRecord {
 }
 
 impl RunFolder {
-    /// A new folder at `out`, or at its default place, with the config and the record in it.
+    /// A new folder at `out`, or at its default place, with the config and the record in it, and its lock.
     ///
     /// # Errors
-    /// If `out` holds something already, or cannot be written.
-    pub fn create(out: Option<&Path>, name: &str, config: &RunConfig) -> Result<Self> {
+    /// If `out` holds something already, is another process's, or cannot be written.
+    pub fn create(out: Option<&Path>, name: &str, config: &RunConfig) -> Result<(Self, RunLock)> {
         let path = match out {
             Some(out) => out.to_owned(),
             None => free(&format!("runs/{name}-seed{}-{}", config.seed, process::timestamp())),
         };
         let folder = Self { path };
-        folder.require_empty()?;
+        folder.require_empty_but(&[])?;
         fs::create_dir_all(folder.checkpoints())
             .with_context(|| format!("cannot create the run's folder `{}`", folder.path.display()))?;
+        let lock = RunLock::take(&folder.path)?;
+        // Another process may have been here between the first look and the lock.
+        folder.require_empty_but(&["checkpoint"])?;
         folder.write("config.toml", &config.resolved())?;
         let record = RunRecord {
             seed: config.seed,
@@ -87,13 +110,17 @@ impl RunFolder {
             command_line: std::env::args().collect(),
         };
         folder.write("run.json", &(serde_json::to_string_pretty(&record)? + "\n"))?;
-        Ok(folder)
+        Ok((folder, lock))
     }
 
-    fn require_empty(&self) -> Result<(), ConfigError> {
+    /// Requires that the folder holds nothing but what a run begins with.
+    fn require_empty_but(&self, known: &[&str]) -> Result<(), ConfigError> {
+        let known = |entry: fs::DirEntry| {
+            known.iter().chain(&[run_lock::FILE]).any(|name| entry.file_name() == *name)
+        };
         let what = if self.path.is_file() {
             "is a file; choose a folder for `--out`".to_owned()
-        } else if fs::read_dir(&self.path).map_or(true, |mut entries| entries.next().is_none()) {
+        } else if fs::read_dir(&self.path).map_or(true, |entries| entries.flatten().all(known)) {
             return Ok(());
         } else if self.path.join("config.toml").is_file() && self.checkpoints().is_dir() {
             let path = self.path.display();
@@ -131,6 +158,11 @@ impl RunFolder {
         self.path.join("checkpoint")
     }
 
+    /// Where the checkpoints of the best evaluations are.
+    pub fn best(&self) -> PathBuf {
+        self.path.join("best")
+    }
+
     /// A file of the run.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -146,10 +178,9 @@ impl RunFolder {
         written.with_context(|| format!("cannot write `{}`", path.display()))
     }
 
-    /// Checkpoints, the oldest first, by update.
-    fn updates(&self) -> Vec<(u64, PathBuf)> {
-        let entries =
-            fs::read_dir(self.checkpoints()).into_iter().flatten().flatten().map(|entry| entry.path());
+    /// Checkpoints of a folder, the oldest first, by update.
+    fn updates(folder: &Path) -> Vec<(u64, PathBuf)> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut found: Vec<(u64, PathBuf)> = entries
             .filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))
             .filter_map(|path| Some((path.file_stem()?.to_str()?.parse().ok()?, path)))
@@ -163,14 +194,37 @@ impl RunFolder {
     /// # Errors
     /// If it cannot be written; the others are then still there.
     pub fn save(&self, checkpoint: &Checkpoint, update: u64, keep: usize) -> Result<PathBuf> {
-        let path = self.checkpoints().join(format!("{update:08}.safetensors"));
+        let path = self.checkpoints().join(file_of(update));
         checkpoint.save(&path)?;
-        let found = self.updates();
-        for (_, old) in &found[..found.len().saturating_sub(keep)] {
-            fs::remove_file(old)
-                .with_context(|| format!("cannot remove the old checkpoint `{}`", old.display()))?;
-        }
+        let found = Self::updates(&self.checkpoints());
+        found[..found.len().saturating_sub(keep)].iter().try_for_each(|(_, old)| remove(old))?;
         Ok(path)
+    }
+
+    /// Writes the checkpoint of the first of `best`, and removes the others' that are no longer among them.
+    ///
+    /// # Errors
+    /// If it cannot be written; the others are then still there.
+    pub fn save_best(&self, checkpoint: &Checkpoint, update: u64, best: &[Best]) -> Result<()> {
+        checkpoint.save(&self.best().join(file_of(update)))?;
+        let found = Self::updates(&self.best());
+        let beaten = found.iter().filter(|(update, _)| best.iter().all(|one| one.update != *update));
+        beaten.map(|(_, old)| remove(old)).collect()
+    }
+
+    /// The best checkpoint, as the last one ranks them, and its file.
+    ///
+    /// # Errors
+    /// If none was kept, or it is damaged.
+    pub fn best_checkpoint(&self) -> Result<(Checkpoint, PathBuf)> {
+        let (last, _) = self.last_checkpoint()?;
+        let Some(best) = Best::of(&last)?.into_iter().next() else {
+            let what =
+                "it keeps no best checkpoint: it needs `checkpoint.keep_best` and an evaluation".to_owned();
+            return Err(ConfigError::NoRun { path: self.path.clone(), what }.into());
+        };
+        let path = self.best().join(file_of(best.update));
+        Ok((Checkpoint::load(&path)?, path))
     }
 
     /// The last checkpoint and its file. A damaged one is an error and not skipped: whoever wants the
@@ -179,7 +233,7 @@ impl RunFolder {
     /// # Errors
     /// If there is none, or the last is damaged.
     pub fn last_checkpoint(&self) -> Result<(Checkpoint, PathBuf)> {
-        let found = self.updates();
+        let found = Self::updates(&self.checkpoints());
         let Some((_, path)) = found.last() else {
             let what = "it has no checkpoint".to_owned();
             return Err(ConfigError::NoRun { path: self.path.clone(), what }.into());
@@ -193,6 +247,15 @@ impl RunFolder {
         })?;
         Ok((checkpoint, path.clone()))
     }
+}
+
+/// A checkpoint's file name.
+pub fn file_of(update: u64) -> String {
+    format!("{update:08}.safetensors")
+}
+
+fn remove(old: &Path) -> Result<()> {
+    fs::remove_file(old).with_context(|| format!("cannot remove the old checkpoint `{}`", old.display()))
 }
 
 /// `name`, or `name-2`, `name-3`, …: the first that does not exist.

@@ -11,6 +11,7 @@ use crate::config::{RunConfig, shipped};
 use crate::drive::Drive;
 use crate::live::serve::Server;
 use crate::run_folder::RunFolder;
+use crate::run_lock::RunLock;
 use crate::{Outcome, device, interrupt};
 
 /// Trains, evaluates, and says what came of it.
@@ -38,10 +39,11 @@ fn new_run(args: &TrainArgs) -> Result<Outcome> {
         })
         .with_context(|| source.name.clone())?;
     let device = device::choose(&config.device)?;
-    let folder = RunFolder::create(args.out.as_deref(), &source.name, &config)?;
+    let (folder, lock) = RunFolder::create(args.out.as_deref(), &source.name, &config)?;
     show(args, &folder)?;
     let text = config.resolved();
-    assemble(&config, device, Drive { folder, config: &config, text, from: None, outlets: args.outlets() })?
+    let outlets = args.outlets();
+    assemble(&config, device, Drive { folder, lock, config: &config, text, from: None, outlets })?
 }
 
 fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
@@ -51,10 +53,12 @@ fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
         return Err(ConfigError::ResumeChangesNothing { option }.into());
     }
     let (folder, config, text) = RunFolder::open(run)?;
+    let lock = RunLock::take(&folder.path)?;
     show(args, &folder)?;
     let from = Some(folder.last_checkpoint()?);
     let device = device::choose(&config.device)?;
-    assemble(&config, device, Drive { folder, config: &config, text, from, outlets: args.outlets() })?
+    let outlets = args.outlets();
+    assemble(&config, device, Drive { folder, lock, config: &config, text, from, outlets })?
 }
 
 /// Serves the report of the run where that was asked for.

@@ -165,6 +165,10 @@ impl Serialize for HeldOut {
 }
 
 impl Findings for HeldOut {
+    fn score(&self) -> Option<(&'static str, f64)> {
+        self.fit.as_ref().map(|fit| ("-eval/nll", -fit.nll))
+    }
+
     fn brief(&self) -> String {
         let said = self.sample.trim();
         let Some(fit) = &self.fit else { return format!("it writes: {said}") };

@@ -251,6 +251,10 @@ impl Report for AnswerFindings {
 }
 
 impl Findings for AnswerFindings {
+    fn score(&self) -> Option<(&'static str, f64)> {
+        self.after.and_then(|grades| grades.gold).map(|gold| ("eval/gold", gold))
+    }
+
     fn brief(&self) -> String {
         let mut lines = vec![format!("β {:.4}", self.beta)];
         for (when, grades) in [("before", &self.before), ("after", &self.after)] {

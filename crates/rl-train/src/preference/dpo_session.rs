@@ -202,6 +202,11 @@ impl Report for DpoFindings {
 }
 
 impl Findings for DpoFindings {
+    fn score(&self) -> Option<(&'static str, f64)> {
+        let gold = self.after.and_then(|grades| grades.gold).map(|gold| ("eval/gold", gold));
+        gold.or(self.pairs.as_ref().map(|pairs| ("eval/accuracy", pairs.accuracy)))
+    }
+
     fn brief(&self) -> String {
         let mut lines = vec![];
         if let Some(Verdict { pairs, accuracy, ties, margin, .. }) = &self.pairs {

@@ -167,6 +167,10 @@ impl Report for RewardFindings {
 }
 
 impl Findings for RewardFindings {
+    fn score(&self) -> Option<(&'static str, f64)> {
+        self.first().map(|verdict| ("eval/accuracy", verdict.accuracy))
+    }
+
     fn brief(&self) -> String {
         let line = |what: &str, verdict: &Verdict| {
             let Verdict { pairs, accuracy, ties, margin, curve } = verdict;

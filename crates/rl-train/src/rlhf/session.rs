@@ -235,6 +235,10 @@ impl Report for Exact {
 }
 
 impl Findings for Exact {
+    fn score(&self) -> Option<(&'static str, f64)> {
+        Some(("exact/objective", self.objective))
+    }
+
     fn brief(&self) -> String {
         let Self { beta, score, gold, kl, entropy, frontier, objective, optimum, kl_to_optimum } = self;
         let mut text = format!(
