@@ -199,6 +199,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("device", "runs::both_cpu_devices_and_both_layouts_train"),
     ("checkpoint.every_updates", "runs::a_run_writes_its_folder_and_its_result"),
     ("checkpoint.keep", "runs::a_run_writes_its_folder_and_its_result"),
+    (
+        "checkpoint.keep_best",
+        "faults: retention::the_last_and_the_best_checkpoints_stay_and_the_summary_names_the_best",
+    ),
 ];
 
 fn leaves(table: &Table, above: &str, found: &mut Vec<String>) {
