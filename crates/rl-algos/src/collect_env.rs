@@ -12,6 +12,7 @@ use rl_models::ActorCritic;
 use serde::{Deserialize, Serialize};
 
 use crate::collect_episodes::Credit;
+use crate::error::{CollectError, LOGITS, require_finite};
 use crate::normalize::{ObsNormalizer, RewardScaler};
 use crate::rollout::Rollout;
 
@@ -33,6 +34,14 @@ impl ActionOf<[f32]> for f32 {
     fn action(elems: &[f32], i: usize, width: usize) -> &[f32] {
         &elems[i * width..(i + 1) * width]
     }
+}
+
+/// A rollout with the policy of `M` and the episodes that ended meanwhile, or why there is none.
+pub type Collected<M> = Result<(Rollout<Tensor<2>, <M as ActorCritic>::Dist>, Episodes), CollectError>;
+
+/// The numbers of a tensor, on the host.
+fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_into_vec_as().expect("floats convert to f32")
 }
 
 /// The episodes that ended during one rollout.
@@ -132,7 +141,22 @@ impl<E: Env> EnvCollector<E> {
     }
 
     /// The next rollout with the model's policy: `T` steps of `E` environments, or `E` whole episodes.
+    ///
+    /// # Panics
+    /// Where [`try_collect`](Self::try_collect) has an error.
     pub fn collect<M>(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Rollout<Tensor<2>, M::Dist>, Episodes)
+    where
+        M: ActorCritic<Obs = Tensor<2>>,
+        <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
+    {
+        self.try_collect(model, rng).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`collect`](Self::collect) from environments and a model that may go wrong.
+    ///
+    /// # Errors
+    /// [`CollectError`] names the environment and the first bad quantity. The environments are then within a step.
+    pub fn try_collect<M>(&mut self, model: &M, rng: &mut ChaCha8Rng) -> Collected<M>
     where
         M: ActorCritic<Obs = Tensor<2>>,
         <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
@@ -144,7 +168,7 @@ impl<E: Env> EnvCollector<E> {
     }
 
     /// `T` steps of `E` environments: row `t·E + e`.
-    fn collect_steps<M>(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Rollout<Tensor<2>, M::Dist>, Episodes)
+    fn collect_steps<M>(&mut self, model: &M, rng: &mut ChaCha8Rng) -> Collected<M>
     where
         M: ActorCritic<Obs = Tensor<2>>,
         <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
@@ -164,14 +188,17 @@ impl<E: Env> EnvCollector<E> {
         for t in 0..steps {
             let now = self.observe(&mut obs);
             let law = model.policy(&self.tensor(now, n_envs));
+            let z = numbers(law.params());
+            require_finite(LOGITS, t, &z, z.len() / n_envs, |env| env)?;
             let first = actions.len();
             match self.noise_correlation {
                 0.0 => law.draw(rng, &mut actions, &mut log_probs),
                 rho => law.draw_correlated(rng, rho, &mut self.noise, &mut actions, &mut log_probs),
             }
+            require_finite("log-probabilities", t, &log_probs[t * n_envs..], 1, |env| env)?;
             let drawn = &actions[first..];
             let width = drawn.len() / n_envs;
-            let step = self.envs.step(|env| ActionOf::action(drawn, env, width));
+            let step = self.envs.try_step(|env| ActionOf::action(drawn, env, width))?;
             let first = rewards.len();
             rewards.extend_from_slice(&step.rewards);
             ends.extend_from_slice(&step.ends);
@@ -194,8 +221,8 @@ impl<E: Env> EnvCollector<E> {
             norm.normalize(&mut obs[first..]);
         }
         let all = self.tensor(obs, rows + n_envs + cut_rows.len());
-        let values: Vec<f32> =
-            model.value(&all).into_data().try_into_vec_as().expect("floats convert to f32");
+        let values = numbers(model.value(&all));
+        require_finite("values", steps, &values, 1, |row| row % n_envs)?;
         let (values, after) = values.split_at(rows);
         let (last_values, cut_values) = after.split_at(n_envs);
 
@@ -238,7 +265,7 @@ impl<E: Env> EnvCollector<E> {
             mask: None,
             reference: None,
         };
-        (rollout, episodes)
+        Ok((rollout, episodes))
     }
 
     /// Appends the current observations, as the policy is to see them, and returns them.

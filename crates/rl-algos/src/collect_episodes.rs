@@ -13,7 +13,8 @@ use rl_envs::Env;
 use rl_models::ActorCritic;
 use serde::{Deserialize, Serialize};
 
-use crate::collect_env::{ActionOf, EnvCollector, Episodes};
+use crate::collect_env::{ActionOf, Collected, EnvCollector, Episodes};
+use crate::error::{LOGITS, require_finite};
 use crate::rollout::Rollout;
 
 /// Which return a decision is credited with.
@@ -36,7 +37,7 @@ impl<E: Env> EnvCollector<E> {
         model: &M,
         credit: Credit,
         rng: &mut ChaCha8Rng,
-    ) -> (Rollout<Tensor<2>, M::Dist>, Episodes)
+    ) -> Collected<M>
     where
         M: ActorCritic<Obs = Tensor<2>>,
         <M::Dist as Distribution>::Elem: ActionOf<E::Action>,
@@ -48,6 +49,7 @@ impl<E: Env> EnvCollector<E> {
         let mut rows_of = vec![Vec::<usize>::new(); n_envs];
         let mut episodes = Episodes::default();
         let mut running: Vec<usize> = (0..n_envs).collect();
+        let mut taken = 0;
 
         while !running.is_empty() {
             let first = obs.len();
@@ -60,11 +62,16 @@ impl<E: Env> EnvCollector<E> {
             }
             let law = model.policy(&self.tensor(obs[first..].to_vec(), running.len()));
             let first = actions.len();
+            let z: Vec<f32> = law.params().into_data().try_into_vec_as().expect("floats convert to f32");
+            require_finite(LOGITS, taken, &z, z.len() / running.len(), |i| running[i])?;
+            let before = log_probs.len();
             law.draw(rng, &mut actions, &mut log_probs);
+            require_finite("log-probabilities", taken, &log_probs[before..], 1, |i| running[i])?;
+            taken += 1;
             let drawn = &actions[first..];
             let width = drawn.len() / running.len();
             let place = |env: usize| running.binary_search(&env).expect("only running environments step");
-            let step = self.envs.step_some(&running, |env| ActionOf::action(drawn, place(env), width));
+            let step = self.envs.try_step_some(&running, |env| ActionOf::action(drawn, place(env), width))?;
             let mut scaled = step.rewards.clone();
             if let Some(scaler) = &mut self.reward_scale {
                 scaler.scale(&mut scaled, |env| step.ends[env].is_over());
@@ -104,6 +111,6 @@ impl<E: Env> EnvCollector<E> {
             reference: None,
             obs: self.tensor(obs, rows),
         };
-        (rollout, episodes)
+        Ok((rollout, episodes))
     }
 }

@@ -2,7 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::Distribution;
-use rl_envs::Env;
+use rl_envs::{Env, Pulse};
 use rl_models::ActorCritic;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use burn::tensor::Tensor;
 
 use crate::collect_env::{ActionOf, CollectorState, EnvCollector, Episodes};
+use crate::error::CollectError;
 use crate::normalize::ObsNormalizer;
 use crate::rollout::Rollout;
 
@@ -21,7 +22,25 @@ pub trait Collector<M> {
     type State: Serialize + DeserializeOwned;
 
     /// The data of the next update, and the episodes that ended meanwhile.
-    fn collect(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Self::Data, Episodes);
+    ///
+    /// # Errors
+    /// If an environment fails, or the model's answer is not finite.
+    fn try_collect(
+        &mut self,
+        model: &M,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Self::Data, Episodes), CollectError>;
+
+    /// [`try_collect`](Self::try_collect) where nothing can go wrong.
+    ///
+    /// # Panics
+    /// If something does.
+    fn collect(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Self::Data, Episodes) {
+        self.try_collect(model, rng).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The pulse of each environment.
+    fn pulses(&self) -> Vec<Pulse>;
 
     /// The environment steps in `data`.
     fn steps(data: &Self::Data) -> usize;
@@ -45,8 +64,16 @@ where
     type Data = Rollout<Tensor<2>, M::Dist>;
     type State = CollectorState;
 
-    fn collect(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Self::Data, Episodes) {
-        self.collect(model, rng)
+    fn try_collect(
+        &mut self,
+        model: &M,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Self::Data, Episodes), CollectError> {
+        self.try_collect(model, rng)
+    }
+
+    fn pulses(&self) -> Vec<Pulse> {
+        self.envs.pulses()
     }
 
     fn steps(data: &Self::Data) -> usize {

@@ -5,12 +5,13 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::{Categorical, Distribution};
 use rl_core::schedule::Schedule;
-use rl_envs::{Env, StepEnd, VecEnv, VecEnvState};
+use rl_envs::{Env, Pulse, StepEnd, VecEnv, VecEnvState};
 use rl_models::ActorCritic;
 use serde::{Deserialize, Serialize};
 
 use crate::collect_env::Episodes;
 use crate::collector::Collector;
+use crate::error::{CollectError, require_finite};
 use crate::normalize::ObsNormalizer;
 use crate::replay::Transitions;
 
@@ -64,7 +65,13 @@ impl<E: Env<Action = usize>> EpsilonGreedy<E> {
     }
 
     /// The actions of all environments: the model is asked only where one of them wants to know.
-    fn act<M>(&self, model: &M, epsilon: f64, rng: &mut ChaCha8Rng) -> Vec<usize>
+    fn act<M>(
+        &self,
+        model: &M,
+        epsilon: f64,
+        t: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Vec<usize>, CollectError>
     where
         M: ActorCritic<Obs = Tensor<2>, Dist = Categorical>,
     {
@@ -72,11 +79,14 @@ impl<E: Env<Action = usize>> EpsilonGreedy<E> {
         let explored: Vec<Option<usize>> =
             (0..n).map(|_| (rng.random::<f64>() < epsilon).then(|| rng.random_range(0..actions))).collect();
         if explored.iter().all(Option::is_some) {
-            return explored.into_iter().flatten().collect();
+            return Ok(explored.into_iter().flatten().collect());
         }
         let obs = Tensor::from_data(TensorData::new(self.envs.obs().to_vec(), [n, dims]), &self.device);
-        let greedy = Categorical::elems(&model.policy(&obs).mode());
-        explored.into_iter().zip(greedy).map(|(explored, greedy)| explored.unwrap_or(greedy)).collect()
+        let law = model.policy(&obs);
+        let values: Vec<f32> = law.params().into_data().try_into_vec_as().expect("floats convert to f32");
+        require_finite("action values", t, &values, actions, |env| env)?;
+        let greedy = Categorical::elems(&law.mode());
+        Ok(explored.into_iter().zip(greedy).map(|(explored, greedy)| explored.unwrap_or(greedy)).collect())
     }
 }
 
@@ -88,15 +98,19 @@ where
     type Data = Experience;
     type State = EpsilonGreedyState;
 
-    fn collect(&mut self, model: &M, rng: &mut ChaCha8Rng) -> (Experience, Episodes) {
+    fn try_collect(
+        &mut self,
+        model: &M,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Experience, Episodes), CollectError> {
         let dims = self.envs.obs_dim();
         let (mut experience, mut episodes) = (Experience::default(), Episodes::default());
-        for _ in 0..self.steps {
+        for t in 0..self.steps {
             experience.epsilon = self.epsilon();
-            let chosen = self.act(model, experience.epsilon, rng);
+            let chosen = self.act(model, experience.epsilon, t, rng)?;
             let Transitions { obs, actions, rewards, next_obs, terminated } = &mut experience.transitions;
             obs.extend_from_slice(self.envs.obs());
-            let step = self.envs.step(|env| &chosen[env]);
+            let step = self.envs.try_step(|env| &chosen[env])?;
             actions.extend_from_slice(&chosen);
             rewards.extend_from_slice(&step.rewards);
             terminated.extend(step.ends.iter().map(|end| *end == StepEnd::Terminated));
@@ -110,7 +124,11 @@ where
             }
             self.taken += self.envs.len() as u64;
         }
-        (experience, episodes)
+        Ok((experience, episodes))
+    }
+
+    fn pulses(&self) -> Vec<Pulse> {
+        self.envs.pulses()
     }
 
     fn steps(data: &Experience) -> usize {

@@ -1,6 +1,7 @@
 //! What can go wrong: settings that make no sense, updates that went bad.
 
 use rl_core::error::CoreError;
+use rl_envs::EnvFault;
 
 /// A setting that cannot work. The texts name the key, the value and the cure.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -62,7 +63,70 @@ pub enum UpdateError {
         /// The epoch within the update, counted from 1.
         epoch: usize,
     },
+    /// An optimiser step led to a parameter that is infinite or not a number.
+    #[error(
+        "parameter {index} of {of} is {value} after update {update}; the last checkpoint is intact. Try a smaller \
+         learning rate, or a smaller `max_grad_norm`"
+    )]
+    Weights {
+        /// Its place among all parameters, from 0.
+        index: usize,
+        /// How many there are.
+        of: usize,
+        /// Its value.
+        value: f32,
+        /// The update, counted from 1.
+        update: u64,
+    },
 }
+
+/// A collection that must not be learnt from. Nothing was learnt; the model is as it was.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CollectError {
+    /// An environment failed.
+    #[error("{0}; the last checkpoint is intact. Try that environment alone, or other settings of it")]
+    Env(EnvFault),
+    /// The model's answer to an observation is infinite or not a number.
+    #[error(
+        "`{what}` is {value} for environment {env} in step {step} of the rollout; the last checkpoint is intact. Try a \
+         smaller learning rate, or `normalize.obs_clip`"
+    )]
+    NonFinite {
+        /// The quantity.
+        what: &'static str,
+        /// Its value.
+        value: f32,
+        /// The environment, from 0.
+        env: usize,
+        /// The step of the collection, from 0.
+        step: usize,
+    },
+}
+
+impl From<EnvFault> for CollectError {
+    fn from(fault: EnvFault) -> Self {
+        Self::Env(fault)
+    }
+}
+
+/// Requires that every number of `values`, `width` for each of the environments that `env` numbers, is one.
+pub(crate) fn require_finite(
+    what: &'static str,
+    step: usize,
+    values: &[f32],
+    width: usize,
+    env: impl Fn(usize) -> usize,
+) -> Result<(), CollectError> {
+    // Minus infinity is the logit of an action that is not allowed.
+    let bad = |x: &f32| !x.is_finite() && !(what == LOGITS && *x == f32::NEG_INFINITY);
+    match values.iter().position(bad) {
+        None => Ok(()),
+        Some(i) => Err(CollectError::NonFinite { what, value: values[i], env: env(i / width), step }),
+    }
+}
+
+/// What the parameters of a policy's law are called in errors.
+pub(crate) const LOGITS: &str = "logits";
 
 /// `Err(OutOfRange)` unless `ok`.
 pub(crate) fn require(ok: bool, key: &'static str, range: &'static str, got: f64) -> Result<(), AlgoError> {

@@ -48,7 +48,7 @@ pub use collector::Collector;
 pub use dpo::{Dpo, DpoConfig, DpoReport, PreferenceLoss};
 pub use dqn::{Dqn, DqnConfig, DqnReport};
 pub use epsilon_greedy::{EpsilonGreedy, Experience};
-pub use error::{AlgoError, UpdateError};
+pub use error::{AlgoError, CollectError, UpdateError};
 pub use evaluate::{Evaluation, evaluate};
 pub use fisher::Fisher;
 pub use grpo::{Grpo, GrpoConfig};

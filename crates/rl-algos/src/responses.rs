@@ -8,6 +8,7 @@ use rl_core::token_reward::{ShapedRewards, shaped_rewards};
 use rl_core::whiten::{Variance, whiten_keeping_mean};
 use rl_models::{Response, ResponseEnd, Tokens};
 
+use crate::error::UpdateError;
 use crate::rollout::{InLossKl, Rollout};
 
 /// Where β·KL(π ‖ π_ref) is paid in this batch.
@@ -78,6 +79,29 @@ impl Responses {
     /// Responses, R.
     pub fn rows(&self) -> usize {
         self.written.len()
+    }
+
+    /// Requires that there is something to learn from in update `update`.
+    ///
+    /// # Errors
+    /// Names the first kind of number that is not finite.
+    pub fn require_finite(&self, update: u64) -> Result<(), UpdateError> {
+        let real = |numbers: &[f32]| -> Vec<f64> {
+            numbers.iter().zip(self.mask()).filter(|(_, real)| *real).map(|(x, _)| f64::from(*x)).collect()
+        };
+        let quantities = [
+            ("logps/policy", real(&self.log_prob)),
+            ("logps/reference", real(&self.log_prob_ref)),
+            ("objective/scores", self.raw_score.clone()),
+            ("objective/scores after normalisation", self.score.clone()),
+        ];
+        let bad = quantities
+            .iter()
+            .find_map(|(what, numbers)| numbers.iter().find(|x| !x.is_finite()).map(|&value| (*what, value)));
+        match bad {
+            None => Ok(()),
+            Some((what, value)) => Err(UpdateError::NonFinite { what, value, update, epoch: 1 }),
+        }
     }
 
     /// Columns, L.

@@ -122,6 +122,13 @@ pub trait Env: Send {
     /// log-probability thus belongs to the action it really drew.
     type Action: ?Sized;
 
+    /// What errors call it: by default the last part of the type's name.
+    fn name(&self) -> &str {
+        let name = std::any::type_name::<Self>();
+        let name = name.split('<').next().unwrap_or(name);
+        name.rsplit("::").next().unwrap_or(name)
+    }
+
     /// The number of observation entries, `D`.
     fn obs_dim(&self) -> usize;
 
@@ -153,6 +160,10 @@ pub trait Env: Send {
 /// A boxed environment is an environment: `VecEnv<Box<dyn Env<Action = usize>>>` chooses at run time.
 impl<E: Env + ?Sized> Env for Box<E> {
     type Action = E::Action;
+
+    fn name(&self) -> &str {
+        (**self).name()
+    }
 
     fn obs_dim(&self) -> usize {
         (**self).obs_dim()

@@ -61,6 +61,10 @@ impl<E> TimeLimit<E> {
 impl<E: Env> Env for TimeLimit<E> {
     type Action = E::Action;
 
+    fn name(&self) -> &str {
+        self.env.name()
+    }
+
     fn obs_dim(&self) -> usize {
         self.env.obs_dim()
     }

@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::env::{ActionSpace, Env, EnvRng, StepEnd, env_rng};
 use crate::episode::Episode;
 use crate::error::EnvError;
+use crate::fault::{EnvFault, Pulse};
+use crate::lane::{Lane, guarded};
 
 /// What one step of all environments produced. The buffers are reused from step to step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,39 +54,9 @@ pub struct VecEnvState {
     pub returns: Vec<f64>,
     /// Length so far of each running episode, in steps.
     pub lengths: Vec<usize>,
-}
-
-/// One environment with its generator and the account of its running episode.
-#[derive(Clone, Debug)]
-struct Lane<E> {
-    env: E,
-    rng: EnvRng,
-    return_sum: f64,
-    length: usize,
-    /// The episode that ended last and the observation it ended in; read only right after an end.
-    last_episode: Episode,
-    final_obs: Vec<f32>,
-}
-
-impl<E: Env> Lane<E> {
-    /// Steps, and on an end keeps the last observation and starts the next episode.
-    fn step(&mut self, index: usize, action: &E::Action, obs: &mut [f32]) -> (f32, StepEnd) {
-        let step = self.env.step(action, &mut self.rng, obs);
-        self.return_sum += f64::from(step.reward);
-        self.length += 1;
-        if step.end.is_over() {
-            self.final_obs.clear();
-            self.final_obs.extend_from_slice(obs);
-            self.last_episode = Episode { env: index, return_sum: self.return_sum, length: self.length };
-            self.reset(obs);
-        }
-        (step.reward, step.end)
-    }
-
-    fn reset(&mut self, obs: &mut [f32]) {
-        self.env.reset(&mut self.rng, obs);
-        (self.return_sum, self.length) = (0.0, 0);
-    }
+    /// Number of each running episode, from 1; older states do not know it.
+    #[serde(default)]
+    pub episodes: Vec<u64>,
 }
 
 /// A vector of equally shaped environments with auto-reset.
@@ -133,6 +105,8 @@ impl<E: Env> VecEnv<E> {
             rng: env_rng(seed, i as u64),
             return_sum: 0.0,
             length: 0,
+            episode: 0,
+            pulse: Pulse::default(),
             last_episode: Episode { env: i, return_sum: 0.0, length: 0 },
             final_obs: Vec::new(),
         };
@@ -200,10 +174,33 @@ impl<E: Env> VecEnv<E> {
         }
     }
 
+    /// The pulse of each environment, for a thread that looks whether they still answer.
+    pub fn pulses(&self) -> Vec<Pulse> {
+        self.lanes.iter().map(|lane| lane.pulse.share()).collect()
+    }
+
+    /// [`try_step`](Self::try_step) with environments that are known to behave.
+    ///
+    /// # Panics
+    /// On an [`EnvFault`].
+    pub fn step<'a>(&mut self, action: impl Fn(usize) -> &'a E::Action + Sync) -> &VecStep
+    where
+        E::Action: 'a,
+    {
+        self.try_step(action).unwrap_or_else(|fault| panic!("{fault}"))
+    }
+
     /// Applies `action(i)` to environment `i`, for all of them.
     ///
-    /// Allocates nothing unless an episode ends. A panic inside an environment is passed on.
-    pub fn step<'a>(&mut self, action: impl Fn(usize) -> &'a E::Action + Sync) -> &VecStep
+    /// Allocates nothing unless an episode ends.
+    ///
+    /// # Errors
+    /// The fault of the first environment that panicked or whose reward or observation is not finite. The vector is then
+    /// somewhere within the step: go on with [`set_state`](Self::set_state) or [`reset`](Self::reset).
+    pub fn try_step<'a>(
+        &mut self,
+        action: impl Fn(usize) -> &'a E::Action + Sync,
+    ) -> Result<&VecStep, EnvFault>
     where
         E::Action: 'a,
     {
@@ -214,42 +211,60 @@ impl<E: Env> VecEnv<E> {
                    obs: &mut [f32],
                    rewards: &mut [f32],
                    ends: &mut [StepEnd]| {
-            for (k, (lane, obs)) in lanes.iter_mut().zip(obs.chunks_exact_mut(dim)).enumerate() {
-                (rewards[k], ends[k]) = lane.step(first + k, action(first + k), obs);
-            }
+            guarded(first..first + lanes.len(), lanes, first, |k, lanes| {
+                let obs = &mut obs[(k - first) * dim..][..dim];
+                (rewards[k - first], ends[k - first]) = lanes[k - first].step(k, action(k), obs)?;
+                Ok(())
+            })
         };
         let share = count.div_ceil(self.threads);
         if share == count {
-            run(0, &mut self.lanes, &mut self.obs, rewards, ends);
+            run(0, &mut self.lanes, &mut self.obs, rewards, ends)?;
         } else {
             let chunks = self.lanes.chunks_mut(share).zip(self.obs.chunks_mut(share * dim));
             let results = rewards.chunks_mut(share).zip(ends.chunks_mut(share));
             std::thread::scope(|scope| {
-                for (c, ((lanes, obs), (rewards, ends))) in chunks.zip(results).enumerate() {
-                    let run = &run;
-                    scope.spawn(move || run(c * share, lanes, obs, rewards, ends));
-                }
-            });
+                let threads: Vec<_> = chunks
+                    .zip(results)
+                    .enumerate()
+                    .map(|(c, ((lanes, obs), (rewards, ends)))| {
+                        let run = &run;
+                        scope.spawn(move || run(c * share, lanes, obs, rewards, ends))
+                    })
+                    .collect();
+                let ended = threads.into_iter().map(|it| it.join().expect("panics were caught"));
+                // All of them are waited for; the first fault is that of the lowest number.
+                ended.fold(Ok(()), Result::and)
+            })?;
         }
         self.gather_ends();
-        &self.step
+        Ok(&self.step)
     }
 
-    /// [`step`](Self::step) for the environments numbered in `some` only, on this thread. The others stand still: their
+    /// [`try_step`](Self::try_step) for the environments numbered in `some` only, on this thread. The others stand still: their
     /// reward is 0, their end [`StepEnd::Continues`].
-    pub fn step_some<'a>(&mut self, some: &[usize], action: impl Fn(usize) -> &'a E::Action) -> &VecStep
+    ///
+    /// # Errors
+    /// As [`try_step`](Self::try_step).
+    pub fn try_step_some<'a>(
+        &mut self,
+        some: &[usize],
+        action: impl Fn(usize) -> &'a E::Action,
+    ) -> Result<&VecStep, EnvFault>
     where
         E::Action: 'a,
     {
         let dim = self.obs_dim;
         self.step.rewards.fill(0.0);
         self.step.ends.fill(StepEnd::Continues);
-        for &i in some {
-            let obs = &mut self.obs[i * dim..(i + 1) * dim];
-            (self.step.rewards[i], self.step.ends[i]) = self.lanes[i].step(i, action(i), obs);
-        }
+        let Self { lanes, obs, step, .. } = self;
+        guarded(some.iter().copied(), lanes, 0, |i, lanes| {
+            let obs = &mut obs[i * dim..(i + 1) * dim];
+            (step.rewards[i], step.ends[i]) = lanes[i].step(i, action(i), obs)?;
+            Ok(())
+        })?;
         self.gather_ends();
-        &self.step
+        Ok(&self.step)
     }
 
     /// Moves what the lanes kept of their ended episodes into the step, reusing old buffers.
@@ -272,6 +287,7 @@ impl<E: Env> VecEnv<E> {
             envs: self.lanes.iter().map(|lane| lane.env.state()).collect(),
             returns: self.lanes.iter().map(|lane| lane.return_sum).collect(),
             lengths: self.lanes.iter().map(|lane| lane.length).collect(),
+            episodes: self.lanes.iter().map(|lane| lane.episode).collect(),
         }
     }
 
@@ -300,13 +316,18 @@ impl<E: Env> VecEnv<E> {
         for (lane, saved) in self.lanes.iter().zip(&state.envs) {
             equal("numbers per environment", saved.len(), lane.env.state().len())?;
         }
-        let accounts = state.returns.into_iter().zip(state.lengths);
+        let episodes = match state.episodes.is_empty() {
+            true => vec![1; state.lengths.len()],
+            false => state.episodes,
+        };
+        equal("episode numbers", episodes.len(), self.lanes.len())?;
+        let accounts = state.returns.into_iter().zip(state.lengths).zip(episodes);
         let saved = state.rngs.into_iter().zip(state.envs).zip(accounts);
         let lanes = self.lanes.iter_mut().zip(self.obs.chunks_exact_mut(self.obs_dim));
-        for ((lane, obs), ((rng, env), (return_sum, length))) in lanes.zip(saved) {
+        for ((lane, obs), ((rng, env), ((return_sum, length), episode))) in lanes.zip(saved) {
             lane.env.set_state(&env);
             lane.env.observe(obs);
-            (lane.rng, lane.return_sum, lane.length) = (rng, return_sum, length);
+            (lane.rng, lane.return_sum, lane.length, lane.episode) = (rng, return_sum, length, episode);
         }
         Ok(())
     }

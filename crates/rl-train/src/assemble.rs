@@ -3,6 +3,8 @@
 //! No registry and no `dyn Algorithm`: a [`Job`] is a generic function, and [`assemble`] calls it
 //! with the types that task and algorithm ask for. A new algorithm is a new arm here.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use burn::tensor::Tensor;
 use rl_algos::collect_env::ActionOf;
@@ -90,7 +92,11 @@ impl<J: Job> EnvJob for InEnvironments<'_, J> {
         C: Collector<M>,
         U: Update<M, Data = C::Data> + Persist,
     {
-        self.job.run(EnvSession::new(parts, self.config.eval.clone()))
+        let session = EnvSession::new(parts, self.config.eval.clone());
+        let task = &self.config.task;
+        let limit = task.step_timeout_s.map(Duration::from_secs_f64);
+        let session = session.with_on_alarm(self.config.guards().on_alarm);
+        self.job.run(session.with_patience(task.kind.name(), limit))
     }
 }
 

@@ -82,14 +82,10 @@ impl EnvJob for Bench<'_> {
         let rows = envs * steps;
         let share = self.seconds / 4.0;
 
-        let session = EnvSession::new(parts, self.config.eval.clone());
-        let mut session = Some(session.collect_and_update()?.0); // caches are warm, buffers are there
-        let loop_us = per_step(self.seconds, rows, || {
-            let (next, _) = session.take().context("an update went bad")?.collect_and_update()?;
-            session = Some(next);
-            Ok(())
-        })?;
-        let EnvSession { learner, mut collector, make_env, .. } = session.context("an update went bad")?;
+        let mut session = EnvSession::new(parts, self.config.eval.clone());
+        session.collect_and_update()?; // caches are warm, buffers are there
+        let loop_us = per_step(self.seconds, rows, || session.collect_and_update().map(drop))?;
+        let EnvSession { learner, mut collector, make_env, .. } = session;
         let Learner { mut model, mut algorithm, mut rng, device, .. } = learner;
 
         let mut alone = VecEnv::new((0..envs).map(|_| make_env()).collect::<Vec<E>>(), self.config.seed);

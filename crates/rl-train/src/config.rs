@@ -114,6 +114,9 @@ pub struct TaskConfig {
     /// How many of it run side by side.
     #[serde(default = "eight")]
     pub envs: usize,
+    /// Seconds after which an environment that does not answer ends the run; absent waits for ever.
+    #[serde(default)]
+    pub step_timeout_s: Option<f64>,
 }
 
 /// Whether policy and value share their hidden layers.
@@ -293,6 +296,8 @@ impl RunConfig {
         }
         normalize.obs_clip.map_or(Ok(()), |clip| positive("normalize.obs_clip", clip))?;
         normalize.reward_clip.map_or(Ok(()), |clip| positive("normalize.reward_clip", clip))?;
+        let timeout = task.step_timeout_s.unwrap_or(1.0);
+        in_range("task.step_timeout_s", "[0.1, 1e6]", timeout, (0.1..=1e6).contains(&timeout))?;
         counted("eval.episodes", eval.episodes as f64)?;
         counted("checkpoint.every_updates", checkpoint.every_updates as f64)?;
         counted("checkpoint.keep", checkpoint.keep as f64)?;

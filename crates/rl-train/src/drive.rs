@@ -3,13 +3,16 @@
 //! A [`Session`] says what one kind of run does between two updates; the loop knows nothing of environments, responses
 //! or datasets. Whatever the clock says stays out of metrics and checkpoints.
 
-use std::path::PathBuf;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use rl_algos::Report;
 use rl_algos::checkpoint::Checkpoint;
 use rl_algos::guard::{Alarm, OnAlarm, Symptom};
+use rl_algos::{CollectError, Report, UpdateError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -50,8 +53,8 @@ pub trait Session: Sized {
     /// New data, one update, and their metrics.
     ///
     /// # Errors
-    /// If a number is not finite; the model is gone with it.
-    fn advance(self) -> Result<(Self, Advanced)>;
+    /// If a number is not finite or an environment fails: go on with [`roll_back`](Self::roll_back), or not at all.
+    fn advance(&mut self) -> Result<Advanced>;
 
     /// What the model has come to. Nothing of the run moves.
     ///
@@ -157,18 +160,38 @@ impl Job for Drive<'_> {
         session.start()?;
         let mut recorder = Recorder::open(&folder, config, &text, past, session.update())?;
         let mut healthy = match from {
-            Some((checkpoint, _)) => checkpoint,
-            None => recorder.save(&session)?.0,
+            Some(from) => from,
+            None => recorder.save(&session)?,
         };
+        // A checkpoint is healthy once an update has come of it.
+        let mut unproven = None;
         announce(&folder, config, &session);
 
         let mut log = EventLog::open(outlets.log, &folder)?;
         let mut display = Display::new(outlets.view, &folder, config, session.step())?;
-        let (mut findings, mut stopped_by) = (None, None);
+        let (mut findings, mut stopped_by, mut rolled) = (None, None, 0);
+        let mut saved = session.update();
         while !config.is_over(session.step()) && stopped_by.is_none() {
             let (started, before) = (Instant::now(), session.step());
-            let advanced;
-            (session, advanced) = session.advance().with_context(|| stopped(&folder))?;
+            let advanced = match session.advance() {
+                Ok(advanced) => advanced,
+                Err(error) if rolls_back(&session, &error) && rolled < MOST_ROLLBACKS => {
+                    rolled += 1;
+                    let done;
+                    (session, done) = recorder.roll_back(session, &healthy.0)?;
+                    unproven = None;
+                    display.note(format!("guard: {error:#}"));
+                    display.note(format!("guard: back to the last healthy checkpoint, {done}"));
+                    continue;
+                }
+                Err(error) => {
+                    display.finish();
+                    return Err(error.context(stopped(&healthy.1)));
+                }
+            };
+            if let Some(proven) = unproven.take() {
+                (healthy, rolled) = (proven, 0);
+            }
             let Advanced { mut row, alarms } = advanced;
             let last = config.is_over(session.step());
             findings = None;
@@ -188,12 +211,15 @@ impl Job for Drive<'_> {
             for alarm in &alarms {
                 display.note(format!("guard: {alarm}"));
             }
-            let fatal = alarms.iter().find(|alarm| alarm.symptom.is_final());
+            let rolls = session.on_alarm() == OnAlarm::Rollback;
+            let fatal = alarms
+                .iter()
+                .find(|alarm| alarm.symptom.is_final() && !(rolls && alarm.symptom == Symptom::NonFinite));
             match (fatal, alarms.first(), session.on_alarm()) {
                 (Some(alarm), ..) | (None, Some(alarm), OnAlarm::Stop) => stopped_by = Some(alarm.symptom),
                 (None, Some(_), OnAlarm::Rollback) => {
                     let done;
-                    (session, done) = recorder.roll_back(session, &healthy)?;
+                    (session, done) = recorder.roll_back(session, &healthy.0)?;
                     display.note(format!("guard: back to the last healthy checkpoint, {done}"));
                     findings = None;
                 }
@@ -203,8 +229,9 @@ impl Job for Drive<'_> {
             let due = session.update().is_multiple_of(config.checkpoint.every_updates);
             if interrupted || last || due || wanted || stopped_by.is_some() {
                 let (checkpoint, path) = recorder.save(&session)?;
+                saved = session.update();
                 if session.healthy() {
-                    healthy = checkpoint;
+                    unproven = Some((checkpoint, path.clone()));
                 }
                 if interrupted {
                     display.finish();
@@ -215,6 +242,10 @@ impl Job for Drive<'_> {
                 }
             }
         }
+        if saved != session.update() {
+            // The last update was rolled back.
+            recorder.save(&session)?;
+        }
         display.finish();
         let findings = findings.map_or_else(|| session.evaluate(), Ok)?;
         session.finish(&folder)?;
@@ -223,6 +254,15 @@ impl Job for Drive<'_> {
         drop(lock);
         Ok(Outcome::Done)
     }
+}
+
+/// Rollbacks without a healthy checkpoint between them; whatever fails again after so many fails every time.
+const MOST_ROLLBACKS: u32 = 3;
+
+/// Whether `error` is of a kind that other data and older weights may cure, and the run wants that.
+fn rolls_back<S: Session>(session: &S, error: &anyhow::Error) -> bool {
+    let of_numbers = error.is::<UpdateError>() || error.is::<CollectError>();
+    of_numbers && session.on_alarm() == OnAlarm::Rollback
 }
 
 fn announce<S: Session>(folder: &RunFolder, config: &RunConfig, session: &S) {
@@ -240,9 +280,11 @@ fn announce<S: Session>(folder: &RunFolder, config: &RunConfig, session: &S) {
     say!("run folder: {}", folder.path.display());
 }
 
-fn stopped(folder: &RunFolder) -> String {
-    let path = folder.path.display();
-    format!("the run stopped; its last checkpoint is in `{path}/checkpoint`")
+fn stopped(healthy: &Path) -> String {
+    let path = healthy.display();
+    format!(
+        "the run stopped; its last healthy checkpoint is `{path}` (to go on from it, remove those after it)"
+    )
 }
 
 fn finish<S: Session>(

@@ -1,9 +1,11 @@
 //! A run in environments: rollouts, episodes, greedy evaluation.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
 use rl_algos::collect_env::ActionOf;
-use rl_algos::{Collector, Evaluation, Persist, Report, Update, UpdateError, evaluate};
+use rl_algos::{Collector, Evaluation, OnAlarm, Persist, Report, Update, evaluate};
 use rl_core::dist::Distribution;
 use rl_envs::{Env, EpisodeWindow, VecEnv};
 use rl_models::ActorCritic;
@@ -14,7 +16,9 @@ use crate::assemble::Parts;
 use crate::config::EvalConfig;
 use crate::drive::{Advanced, Findings, Session};
 use crate::learner::{Learner, LearnerState, Tensors};
+use crate::live::screen;
 use crate::metrics::Row;
+use crate::watchdog;
 
 /// Episodes over which the progress line averages returns.
 const WINDOW: usize = 100;
@@ -28,6 +32,9 @@ pub struct EnvSession<E: Env, M, C, U> {
     /// Makes one more environment.
     pub make_env: fn() -> E,
     eval: EvalConfig,
+    on_alarm: OnAlarm,
+    /// The task's name, and how long one step of it may take.
+    patience: Option<(String, Duration)>,
     /// The last episodes.
     episodes: EpisodeWindow,
 }
@@ -50,17 +57,37 @@ where
     /// A run before its first update, evaluated as `eval` says.
     pub fn new(parts: Parts<E, M, C, U>, eval: EvalConfig) -> Self {
         let Parts { learner, collector, make_env } = parts;
-        Self { learner, collector, make_env, eval, episodes: EpisodeWindow::new(WINDOW) }
+        let on_alarm = OnAlarm::Warn;
+        Self {
+            learner,
+            collector,
+            make_env,
+            eval,
+            on_alarm,
+            patience: None,
+            episodes: EpisodeWindow::new(WINDOW),
+        }
+    }
+
+    /// What bad numbers and failing environments lead to.
+    pub fn with_on_alarm(mut self, on_alarm: OnAlarm) -> Self {
+        self.on_alarm = on_alarm;
+        self
+    }
+
+    /// Ends the process if an environment of `task` does not answer for `limit`.
+    pub fn with_patience(mut self, task: String, limit: Option<Duration>) -> Self {
+        self.patience = limit.map(|limit| (task, limit));
+        self
     }
 
     /// New data, one update, and their metrics.
     ///
     /// # Errors
-    /// [`UpdateError`]; the model is gone with it.
-    pub fn collect_and_update(mut self) -> Result<(Self, Row), UpdateError> {
-        let (data, finished) = self.collector.collect(&self.learner.model, &mut self.learner.rng);
-        let (learner, mut row) = self.learner.learn(&data, C::steps(&data) as u64)?;
-        self.learner = learner;
+    /// If an environment fails or a number is not finite.
+    pub fn collect_and_update(&mut self) -> Result<Row> {
+        let (data, finished) = self.collector.try_collect(&self.learner.model, &mut self.learner.rng)?;
+        let mut row = self.learner.learn(&data, C::steps(&data) as u64)?;
         let n = finished.0.len() as f64;
         row.push("charts/episodes", n);
         if n > 0.0 {
@@ -69,7 +96,7 @@ where
             row.push("charts/episodic_length", mean(|episode| episode.length as f64));
         }
         self.episodes.extend(finished.0);
-        Ok((self, row))
+        Ok(row)
     }
 }
 
@@ -91,9 +118,17 @@ where
         self.learner.step
     }
 
-    fn advance(self) -> Result<(Self, Advanced)> {
-        let (session, row) = self.collect_and_update()?;
-        Ok((session, Advanced { row, alarms: vec![] }))
+    fn start(&mut self) -> Result<()> {
+        let Some((task, limit)) = self.patience.clone() else { return Ok(()) };
+        watchdog::watch(self.collector.pulses(), task, limit, |hang| {
+            screen::give_back();
+            eprintln!("error: {hang}");
+            std::process::exit(1);
+        })
+    }
+
+    fn advance(&mut self) -> Result<Advanced> {
+        Ok(Advanced { row: self.collect_and_update()?, alarms: vec![] })
     }
 
     /// In environments of its own.
@@ -116,6 +151,18 @@ where
         self.collector.set_state(collector);
         self.episodes = episodes;
         Ok(self)
+    }
+
+    fn on_alarm(&self) -> OnAlarm {
+        self.on_alarm
+    }
+
+    /// Learner and environments of the checkpoint; the noise of actions goes on, so that other things happen.
+    fn roll_back(mut self, state: Value, tensors: &Tensors) -> Result<(Self, String)> {
+        let Saved::<C::State> { learner, collector, .. } = serde_json::from_value(state)?;
+        self.learner = self.learner.load_weights(&learner, tensors)?;
+        self.collector.set_state(collector);
+        Ok((self, "with its environments; other actions follow".to_owned()))
     }
 
     fn headline(&self, _row: &Row) -> Option<(&'static str, f64)> {

@@ -55,18 +55,19 @@ impl<M: Module, U: Persist> Learner<M, U> {
     /// One update from `data`, which took `steps` to come by, and its metrics.
     ///
     /// # Errors
-    /// [`UpdateError`]; the model is gone with it.
-    pub fn learn<D>(mut self, data: &D, steps: u64) -> Result<(Self, Row), UpdateError>
+    /// [`UpdateError`]; the model is then as it was, the optimiser perhaps not.
+    pub fn learn<D>(&mut self, data: &D, steps: u64) -> Result<Row, UpdateError>
     where
         U: Update<M, Data = D>,
     {
-        let (model, report) = self.algorithm.update(self.model, data, &mut self.rng)?;
+        let (model, report) = self.algorithm.update(self.model.clone(), data, &mut self.rng)?;
+        require_finite(&model, self.update + 1)?;
         self.model = model;
         self.update += 1;
         self.step += steps;
         let mut row = Row::new(self.update, self.step);
         report.each(&mut |name, value| row.push(name, value));
-        Ok((self, row))
+        Ok(row)
     }
 
     /// Adds its tensors to a checkpoint's, and returns the rest.
@@ -86,6 +87,11 @@ impl<M: Module, U: Persist> Learner<M, U> {
         Ok(Self { update, step, rng, ..learner })
     }
 
+    /// Steps that nothing was learnt from.
+    pub fn skip(&mut self, steps: u64) {
+        self.step += steps;
+    }
+
     /// Parameters and optimiser of a checkpoint; time and randomness go on.
     ///
     /// # Errors
@@ -96,5 +102,18 @@ impl<M: Module, U: Persist> Learner<M, U> {
         self.algorithm.load(&state.algorithm, tensors, parameters, device)?;
         self.model = unflatten(self.model, &theta);
         Ok(self)
+    }
+}
+
+/// Requires that every parameter of `model` is a number after update `update`. Read back only if one is not.
+fn require_finite<M: Module>(model: &M, update: u64) -> Result<(), UpdateError> {
+    let theta = flatten(model);
+    if theta.clone().is_finite().all().into_scalar::<bool>() {
+        return Ok(());
+    }
+    let theta = numbers(&theta);
+    match theta.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(index) => Err(UpdateError::Weights { index, of: theta.len(), value: theta[index], update }),
     }
 }

@@ -26,7 +26,7 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
     let start = config.start.clone().unwrap_or_default();
     let corpus = config.corpus.clone().unwrap_or_default();
     let (weights, rng) = (&mut streams::weights(config.seed), streams::actions(config.seed));
-    let place = device.device.clone();
+    let (place, on_alarm) = (device.device.clone(), config.guards().on_alarm);
     Ok(match &config.algo {
         AlgoConfig::Sft(sft) => {
             let examples = Examples::read(&corpus)?;
@@ -36,12 +36,12 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
             match &start.lora {
                 None => {
                     let learner = Learner::new(model, algorithm, rng, device);
-                    job.run(DatasetSession::new(learner, rows, batch, seed))
+                    job.run(DatasetSession::new(learner, rows, batch, seed).with_on_alarm(on_alarm))
                 }
                 Some(lora) => {
                     let model = LoraTransformer::new(model, lora.clone(), weights);
                     let learner = Learner::new(model, algorithm, rng, device);
-                    job.run(DatasetSession::new(learner, rows, batch, seed))
+                    job.run(DatasetSession::new(learner, rows, batch, seed).with_on_alarm(on_alarm))
                 }
             }
         }

@@ -47,6 +47,7 @@ mod study;
 mod sweep;
 mod tensorboard;
 mod train;
+mod watchdog;
 mod world;
 
 use std::process::ExitCode;

@@ -72,6 +72,7 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
                 seen: None,
                 before: OnceCell::new(),
                 last: LastSitting::default(),
+                on_alarm: config.guards().on_alarm,
             }))
         }
         AlgoConfig::RewardModel(settings) => {
@@ -94,6 +95,7 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
                 origin,
                 fresh,
                 normal,
+                on_alarm: config.guards().on_alarm,
             }))
         }
         AlgoConfig::RlhfPpo(_) | AlgoConfig::Rloo(_) | AlgoConfig::Grpo(_) => {

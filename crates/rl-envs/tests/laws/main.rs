@@ -1,6 +1,7 @@
 //! Laws of the environments: what must hold for every seed, action sequence, size and thread count.
 
 mod exact_worlds;
+mod faults;
 mod resume;
 mod tabular;
 mod toys;

@@ -1,5 +1,7 @@
 //! Which algorithm, task and tables go together, and whether the files that they name are there.
 
+use rl_algos::GuardConfig;
+
 use super::error::ConfigError;
 use super::{AlgoConfig, RunConfig, in_range};
 use crate::lm::config::{CorpusConfig, StartConfig};
@@ -48,7 +50,9 @@ impl RunConfig {
                 "its actions have no noise to correlate: set `model.noise_correlation = 0`"
             }
             _ if !rlhf && self.token_world.is_some() => "take the table [token_world] out",
-            _ if !rlhf && self.guards.is_some() => "take the table [guards] out: guards watch responses",
+            _ if !rlhf && self.guards_responses() => {
+                "take the table [guards] out: guards watch responses (`guards.on_alarm` alone may stay)"
+            }
             _ => {
                 self.guards().validate()?;
                 let [pairs, members] =
@@ -58,6 +62,13 @@ impl RunConfig {
             }
         };
         Err(ConfigError::Mismatch { algo, task, cure })
+    }
+
+    /// Whether `[guards]` says more than what bad numbers lead to.
+    fn guards_responses(&self) -> bool {
+        let plain =
+            |guards: &GuardConfig| GuardConfig { on_alarm: guards.on_alarm, ..GuardConfig::default() };
+        self.guards.as_ref().is_some_and(|guards| *guards != plain(guards))
     }
 
     /// A run on texts has a model and data.

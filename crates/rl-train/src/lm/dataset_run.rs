@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use rand::seq::SliceRandom;
-use rl_algos::{Persist, Update, streams};
+use rl_algos::{OnAlarm, Persist, Update, streams};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,6 +53,7 @@ pub struct DatasetSession<D, M, U> {
     data: D,
     batch: usize,
     seed: u64,
+    on_alarm: OnAlarm,
     epochs: Epochs,
     /// This epoch's order of the rows: `seed` and the epoch decide it.
     order: Vec<usize>,
@@ -78,7 +79,21 @@ impl<D: Dataset<M>, M, U> DatasetSession<D, M, U> {
     /// A run before its first update; each takes `batch` rows, in an order that `seed` decides.
     pub fn new(learner: Learner<M, U>, data: D, batch: usize, seed: u64) -> Self {
         let order = order(data.rows(), seed, 0);
-        Self { learner, data, batch, seed, epochs: Epochs { epoch: 0, next: 0 }, order }
+        Self {
+            learner,
+            data,
+            batch,
+            seed,
+            on_alarm: OnAlarm::Warn,
+            epochs: Epochs { epoch: 0, next: 0 },
+            order,
+        }
+    }
+
+    /// What bad numbers lead to.
+    pub fn with_on_alarm(mut self, on_alarm: OnAlarm) -> Self {
+        self.on_alarm = on_alarm;
+        self
     }
 
     /// The next rows; an epoch's last are followed by the next one's first.
@@ -119,16 +134,15 @@ where
         self.learner.step
     }
 
-    fn advance(mut self) -> Result<(Self, Advanced)> {
+    fn advance(&mut self) -> Result<Advanced> {
         let rows = self.next_rows();
         let batch = self.data.batch(&rows);
-        let (learner, mut row) = self.learner.learn(&batch, rows.len() as u64)?;
-        self.learner = learner;
+        let mut row = self.learner.learn(&batch, rows.len() as u64)?;
         row.push(
             "charts/epoch",
             self.epochs.epoch as f64 + self.epochs.next as f64 / self.order.len() as f64,
         );
-        Ok((self, Advanced { row, alarms: vec![] }))
+        Ok(Advanced { row, alarms: vec![] })
     }
 
     fn evaluate(&self) -> Result<D::Findings> {
@@ -151,6 +165,17 @@ where
         self.order = order(self.order.len(), self.seed, epochs.epoch);
         self.epochs = epochs;
         Ok(self)
+    }
+
+    fn on_alarm(&self) -> OnAlarm {
+        self.on_alarm
+    }
+
+    /// Parameters and optimiser of the checkpoint; the rows that it stumbled over stay behind.
+    fn roll_back(mut self, state: Value, tensors: &Tensors) -> Result<(Self, String)> {
+        let Saved { learner, .. } = serde_json::from_value(state)?;
+        self.learner = self.learner.load_weights(&learner, tensors)?;
+        Ok((self, "without the rows of that update".to_owned()))
     }
 
     fn headline(&self, row: &Row) -> Option<(&'static str, f64)> {

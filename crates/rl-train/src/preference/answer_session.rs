@@ -162,11 +162,11 @@ where
         Ok(())
     }
 
-    fn advance(mut self) -> Result<(Self, Advanced)> {
+    fn advance(&mut self) -> Result<Advanced> {
         let (responses, gold) = Self::sample(&mut self.parts);
         let vitals = Vitals::of(&responses, gold.as_deref());
-        let (learner, mut row) = self.parts.learner.learn(&responses, responses.rows() as u64)?;
-        self.parts.learner = learner;
+        responses.require_finite(self.update() + 1)?;
+        let mut row = self.parts.learner.learn(&responses, responses.rows() as u64)?;
         self.parts.collector.move_beta(vitals.kl);
         let mut f = |name, value| row.push(name, value);
         vitals.each(&mut f);
@@ -175,7 +175,7 @@ where
         f("objective/rlhf_reward", vitals.score - responses.price.beta * vitals.kl);
         let alarms = self.guards.watch(self.update(), &vitals);
         row.push("guards/alarms", alarms.len() as f64);
-        Ok((self, Advanced { row, alarms }))
+        Ok(Advanced { row, alarms })
     }
 
     fn evaluate(&self) -> Result<AnswerFindings> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use rl_algos::update::numbers;
-use rl_algos::{Dpo, Origin, ReferenceCache, ReferenceLogProbs, Report};
+use rl_algos::{Dpo, OnAlarm, Origin, ReferenceCache, ReferenceLogProbs, Report};
 use rl_core::preference::implicit_reward;
 use rl_models::Policy;
 use rl_models::lm::{FloatFormat, Transformer};
@@ -44,6 +44,8 @@ pub struct DpoSession {
     pub before: OnceCell<Option<Sitting>>,
     /// How the policy answered last.
     pub last: LastSitting,
+    /// What bad numbers lead to.
+    pub on_alarm: OnAlarm,
 }
 
 /// Pairs of one forward pass outside the updates.
@@ -120,14 +122,13 @@ impl Session for DpoSession {
         Ok(())
     }
 
-    fn advance(mut self) -> Result<(Self, Advanced)> {
+    fn advance(&mut self) -> Result<Advanced> {
         let seen = self.seen.as_ref().context("a run starts before it advances")?;
         let at = self.data.order(self.step());
         let (pad, device) = (self.reference.config().pad, &self.learner.device.device);
         let batch = self.data.train.batch(&at, Some(seen), pad, device)?;
-        let (learner, row) = self.learner.learn(&batch, at.len() as u64)?;
-        self.learner = learner;
-        Ok((self, Advanced { row, alarms: vec![] }))
+        let row = self.learner.learn(&batch, at.len() as u64)?;
+        Ok(Advanced { row, alarms: vec![] })
     }
 
     fn evaluate(&self) -> Result<DpoFindings> {
@@ -148,6 +149,19 @@ impl Session for DpoSession {
         let state: LearnerState = serde_json::from_value(state)?;
         self.learner = self.learner.load(state, tensors)?;
         Ok(self)
+    }
+
+    fn on_alarm(&self) -> OnAlarm {
+        self.on_alarm
+    }
+
+    /// Parameters and optimiser of the checkpoint; the pairs that it stumbled over stay behind.
+    fn roll_back(mut self, state: Value, tensors: &Tensors) -> Result<(Self, String)> {
+        let learner: LearnerState = serde_json::from_value(state)?;
+        self.learner = self.learner.load_weights(&learner, tensors)?;
+        let pairs = self.data.order(self.step()).len();
+        self.learner.skip(pairs as u64);
+        Ok((self, "without the pairs of that update".to_owned()))
     }
 
     fn headline(&self, row: &Row) -> Option<(&'static str, f64)> {

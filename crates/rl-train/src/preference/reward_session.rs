@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use rl_algos::{Report, RewardModelling};
+use rl_algos::{OnAlarm, Report, RewardModelling};
 use rl_core::preference::expected_calibration_error;
 use rl_models::lm::{FloatFormat, RewardModel, Transformer};
 use serde::Serialize;
@@ -38,6 +38,8 @@ pub struct RewardSession {
     pub fresh: OnceCell<Option<Split>>,
     /// The prompts on whose answers scores are normalised.
     pub normal: Exam,
+    /// What bad numbers lead to.
+    pub on_alarm: OnAlarm,
 }
 
 /// Texts of one forward pass outside the updates.
@@ -86,13 +88,12 @@ impl Session for RewardSession {
         self.learner.step
     }
 
-    fn advance(mut self) -> Result<(Self, Advanced)> {
+    fn advance(&mut self) -> Result<Advanced> {
         let at = self.data.order(self.step());
         let (pad, device) = (self.writer.config().pad, &self.learner.device.device);
         let batch = self.data.train.batch(&at, None, pad, device)?;
-        let (learner, row) = self.learner.learn(&batch, at.len() as u64)?;
-        self.learner = learner;
-        Ok((self, Advanced { row, alarms: vec![] }))
+        let row = self.learner.learn(&batch, at.len() as u64)?;
+        Ok(Advanced { row, alarms: vec![] })
     }
 
     fn evaluate(&self) -> Result<RewardFindings> {
@@ -109,6 +110,19 @@ impl Session for RewardSession {
         let state: LearnerState = serde_json::from_value(state)?;
         self.learner = self.learner.load(state, tensors)?;
         Ok(self)
+    }
+
+    fn on_alarm(&self) -> OnAlarm {
+        self.on_alarm
+    }
+
+    /// Parameters and optimiser of the checkpoint; the pairs that it stumbled over stay behind.
+    fn roll_back(mut self, state: Value, tensors: &Tensors) -> Result<(Self, String)> {
+        let learner: LearnerState = serde_json::from_value(state)?;
+        self.learner = self.learner.load_weights(&learner, tensors)?;
+        let pairs = self.data.order(self.step()).len();
+        self.learner.skip(pairs as u64);
+        Ok((self, "without the pairs of that update".to_owned()))
     }
 
     fn headline(&self, row: &Row) -> Option<(&'static str, f64)> {

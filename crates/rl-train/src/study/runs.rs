@@ -80,9 +80,8 @@ impl Job for Watch<'_> {
         measure(&session, &mut trace.rows[0])?;
         while !config.is_over(session.step()) && trace.broke.is_none() {
             let (before, stops) = (session.step(), session.on_alarm() == OnAlarm::Stop);
-            let advanced;
-            (session, advanced) = match session.advance() {
-                Ok(both) => both,
+            let advanced = match session.advance() {
+                Ok(advanced) => advanced,
                 Err(error) => {
                     trace.broke = Some(format!("{error:#}"));
                     break;

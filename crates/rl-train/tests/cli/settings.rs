@@ -197,6 +197,7 @@ const DQN_CASES: &[(&str, &str, &[&str])] = &[
 const ELSEWHERE: &[(&str, &str)] = &[
     ("algo.kind", "every_algorithm_runs_from_its_own_table"),
     ("device", "runs::both_cpu_devices_and_both_layouts_train"),
+    ("task.step_timeout_s", "faults: numbers::a_slow_environment_is_waited_for"),
     ("checkpoint.every_updates", "runs::a_run_writes_its_folder_and_its_result"),
     ("checkpoint.keep", "runs::a_run_writes_its_folder_and_its_result"),
     (

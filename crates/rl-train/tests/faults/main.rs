@@ -8,4 +8,5 @@ mod killed;
 mod numbers;
 mod place;
 mod retention;
+mod same;
 mod signals;

@@ -8,8 +8,23 @@ fn weights_that_overflow_end_the_run_at_that_update_and_never_reach_a_checkpoint
     for kind in ["ppo", "dqn", "reward_model", "dpo", "sft"] {
         let set = "algo.optimizer.learning_rate=1e38";
         let said = place.fails(&format!("train {kind}.toml --out {kind} --set {set}"), 1);
-        assert!(said.contains("update") && said.contains(&format!("`{kind}/checkpoint`")), "{kind}: {said}");
+        assert!(
+            said.contains("update")
+                && said.contains(&format!("its last healthy checkpoint is `{kind}/checkpoint/")),
+            "{kind}: {said}"
+        );
         // What is left is whole and finite.
         place.succeeds(&format!("eval {kind}"));
     }
+}
+
+#[test]
+fn a_slow_environment_is_waited_for() {
+    let place = Place::new();
+    place.succeeds("train ppo.toml --out a --set total_steps=640");
+    place.succeeds("train ppo.toml --out b --set total_steps=640 --set task.step_timeout_s=20");
+    let metrics = |run: &str| std::fs::read(place.path(run).join("metrics.jsonl")).unwrap();
+    assert!(metrics("a") == metrics("b"));
+    let said = place.fails("train ppo.toml --out c --set task.step_timeout_s=0", 2);
+    assert!(said.contains("`task.step_timeout_s` must be in [0.1, 1e6], but is 0"), "{said}");
 }
