@@ -1,5 +1,7 @@
 //! `cargo xtask tidy`: the rules of the tree that no compiler checks. Each has a failing example in the tests below.
 
+mod supply;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -54,6 +56,17 @@ pub fn passes() -> Result<bool> {
     found.extend(links_burn(&tree(&["--package", "rl-envs"])?));
     let train = tree(&["--package", "rl-train", "--edges", "normal,build"])?;
     found.extend(built_twice(&train, &tree(&["--workspace", "--edges", "normal,build,dev"])?));
+
+    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let all: Value =
+        serde_json::from_str(&output(cargo("metadata").args(["--locked", "--format-version=1"]))?)?;
+    let every =
+        ["--workspace", "--prefix", "none", "--features", "rl-train/vulkan,rl-train/cuda", "--format"];
+    let linked = output(cargo("tree").args(every).arg("{p}"))?.replace(" (proc-macro)", "");
+    found.extend(supply::foreign(&all, &linked, &read("deny.toml").unwrap_or_default()));
+    let (manifest, page) = (read("Cargo.toml"), read("docs/dependencies.md"));
+    found.extend(supply::unexplained(&manifest.unwrap_or_default(), &page.unwrap_or_default()));
+    found.extend(supply::unbacked(&read("docs/survives.md").unwrap_or_default(), read));
 
     let files = files(&root)?;
     found.extend(lock_file(&files));

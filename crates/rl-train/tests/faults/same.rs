@@ -40,10 +40,12 @@ fn rows(place: &Place, out: &str) -> Vec<BTreeMap<String, f64>> {
     text.lines().map(row).collect()
 }
 
-/// The largest difference of two rows in units of the larger of 1 and the number, and the metric that has it.
+/// The largest difference of two rows in units of the larger of 1 and the number, and the metric that has it. Shares of
+/// pairs whose rewards are equal or in order are left out: where policy and reference agree, rounding decides them.
 fn apart(a: &BTreeMap<String, f64>, b: &BTreeMap<String, f64>) -> (f64, String) {
     let one = |(name, x): (&String, &f64)| ((x - b[name]).abs() / x.abs().max(1.0), name.clone());
-    a.iter().map(one).max_by(|a, b| a.0.total_cmp(&b.0)).expect("a row has numbers")
+    let smooth = a.iter().filter(|(name, _)| !matches!(name.as_str(), "rewards/ties" | "rewards/accuracies"));
+    smooth.map(one).max_by(|a, b| a.0.total_cmp(&b.0)).expect("a row has numbers")
 }
 
 /// How far the first update may differ between two CPU devices.
