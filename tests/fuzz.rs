@@ -42,6 +42,34 @@ fn every_entry_point_survives_changed_inputs() {
     }
 }
 
+/// With `RL_FUZZ_CORPUS=FOLDER`, writes the seeds of each target there, for cargo-fuzz.
+#[test]
+fn seeds_get_far_and_are_the_corpus_of_cargo_fuzz() {
+    let folder = std::env::var_os("RL_FUZZ_CORPUS").map(std::path::PathBuf::from);
+    for target in &TARGETS {
+        let seeds = (target.seeds)();
+        assert!(!seeds.is_empty(), "`{}` has no seeds", target.name);
+        let Some(folder) = folder.as_ref().map(|folder| folder.join(target.name)) else { continue };
+        std::fs::create_dir_all(&folder).expect("the corpus can be written");
+        for (i, seed) in seeds.iter().enumerate() {
+            std::fs::write(folder.join(format!("seed-{i}")), seed).expect("the corpus can be written");
+        }
+    }
+}
+
+/// `fuzz/` has a target for each entry point, of the same name.
+#[test]
+fn cargo_fuzz_has_every_target() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("fuzz/Cargo.toml");
+    for Target { name, .. } in &TARGETS {
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "fuzz/Cargo.toml has no `{name}`");
+        let source =
+            std::fs::read_to_string(folder.join(format!("fuzz_targets/{name}.rs"))).expect("a target");
+        assert!(source.contains(&format!("run(\"{name}\", bytes)")), "{source}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 

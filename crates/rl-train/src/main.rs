@@ -43,6 +43,8 @@ mod rlhf;
 mod run_folder;
 mod run_lock;
 mod score;
+#[cfg(test)]
+mod strangers;
 mod study;
 mod sweep;
 mod tensorboard;

@@ -137,6 +137,15 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "chat_template", run: template, seeds: template_seeds, words: TEMPLATE, share: 0.5 },
 ];
 
+/// Any bytes for the target called `name`.
+///
+/// # Panics
+/// If a law is broken, or there is no such target.
+pub fn run(name: &str, bytes: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    (target.unwrap_or_else(|| panic!("no target is called `{name}`")).run)(bytes);
+}
+
 thread_local! {
     /// A folder of this thread alone, in memory where the system has such a place.
     static SCRATCH: PathBuf = {
