@@ -218,3 +218,15 @@ fn a_trpo_update_agrees() {
         [actions, report, numbers(flatten(&model))].concat()
     });
 }
+
+/// Why replicas exchange gradients by our own means (docs/adr/0012-replicas.md). If this fails, burn has learnt it: read
+/// that page again.
+#[test]
+fn burns_own_collectives_do_not_know_the_cpu() {
+    use burn::tensor::distributed::{ReduceOperation, all_reduce};
+    let device = Device::flex();
+    let ones = Tensor::<1>::ones([2], &device);
+    let sum = std::panic::catch_unwind(|| all_reduce(ones, ReduceOperation::Mean, vec![device]).resolve());
+    let said = sum.expect_err("it sums").downcast::<String>().expect("it has words");
+    assert!(said.contains("Distributed operations are not supported for tensor kind Flex"), "{said}");
+}

@@ -27,6 +27,7 @@ use crate::adam::{Adam, AdamConfig, AdamKind};
 use crate::error::{AlgoError, UpdateError, require};
 use crate::pairs::PairBatch;
 use crate::scalars::Scalars;
+use crate::team::Team;
 use crate::update::{Persist, PersistError, Report, Update};
 
 /// Which loss of the family; see [`rl_core::preference`] for what each does.
@@ -174,13 +175,21 @@ pub struct Dpo {
     adam: Adam,
     updates: u64,
     total_updates: u64,
+    team: Team,
 }
 
 impl Dpo {
     /// DPO for a run of `total_updates` steps. The settings must have passed [`DpoConfig::validate`].
     pub fn new(config: DpoConfig, total_updates: u64) -> Self {
         let adam = Adam::new(config.optimizer.clone());
-        Self { config, adam, updates: 0, total_updates }
+        Self { config, adam, updates: 0, total_updates, team: Team::default() }
+    }
+
+    /// Shares each part of a step with the other replicas of `team`, which must divide it evenly. Not for `kto_pair`,
+    /// whose KL is the batch's.
+    pub fn with_team(mut self, team: Team) -> Self {
+        self.team = team;
+        self
     }
 
     /// The loss of each pair `[B]`.
@@ -265,11 +274,16 @@ impl<M: Policy<Obs = Tokens, Dist = Categorical>> Update<M> for Dpo {
         let mut total: Option<Tensor<1>> = None;
         for part in pairs.chunks_exact(batch.pairs() / parts) {
             let part = if parts == 1 { batch.clone() } else { batch.select(part) };
+            let part = self.team.share(part.pairs()).map_or(part.clone(), |share| part.select(&share));
+            let mut seen = None;
             let grad = model.gradient(&part.tokens, rng, |law| {
-                let (loss, seen) = self.loss(&law, &part);
-                saw.push(seen);
+                let (loss, of_part) = self.loss(&law, &part);
+                seen = Some(of_part);
                 loss / parts as f64
             });
+            let (grad, seen) =
+                self.team.mean(grad, seen.expect("the loss was asked for"), self.updates + 1)?;
+            saw.push(seen);
             total = Some(match total {
                 None => grad,
                 Some(sum) => sum + grad,

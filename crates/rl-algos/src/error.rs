@@ -63,6 +63,16 @@ pub enum UpdateError {
         /// The epoch within the update, counted from 1.
         epoch: usize,
     },
+    /// Another replica of the run has gone.
+    #[error(
+        "update {update} was not finished: {what}; resume without it, or with others in its place (`--devices`)"
+    )]
+    Team {
+        /// Which, and how that was noticed.
+        what: String,
+        /// The update, counted from 1.
+        update: u64,
+    },
     /// An optimiser step led to a parameter that is infinite or not a number.
     #[error(
         "parameter {index} of {of} is {value} after update {update}; the last checkpoint is intact. Try a smaller \

@@ -36,6 +36,7 @@ mod scalars;
 mod score_function;
 pub mod sft;
 pub mod streams;
+pub mod team;
 pub mod trpo;
 pub mod update;
 
@@ -65,5 +66,6 @@ pub use rlhf_ppo::{RlhfPpo, RlhfPpoConfig};
 pub use rloo::{Rloo, RlooConfig};
 pub use rollout::{AdvantageNorm, Rollout};
 pub use sft::{Fit, Sft, SftConfig, SftReport};
+pub use team::{Link, Team};
 pub use trpo::{Trpo, TrpoConfig, TrpoReport};
 pub use update::{MetricSink, Persist, Report, Update};

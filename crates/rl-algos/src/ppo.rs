@@ -16,6 +16,8 @@
 //! Schulman et al. 2017, *Proximal policy optimization algorithms*; details P1–P19 follow Huang et
 //! al. 2022, *The 37 implementation details of PPO*.
 
+mod report;
+
 use std::collections::BTreeMap;
 
 use burn::module::Module;
@@ -34,7 +36,9 @@ use crate::adam::{Adam, AdamConfig};
 use crate::error::{AlgoError, UpdateError, require, require_tiling};
 use crate::rollout::{AdvantageNorm, Rollout};
 use crate::scalars::Scalars;
-use crate::update::{Persist, PersistError, Report, Update};
+use crate::team::Team;
+use crate::update::{Persist, PersistError, Update};
+pub use report::PpoReport;
 
 /// PPO's settings. The defaults are CleanRL's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,54 +129,6 @@ impl PpoConfig {
     }
 }
 
-/// What one update did. Losses and fractions are means over the update's minibatches.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PpoReport {
-    /// −surrogate, without penalty and bonus.
-    pub policy_loss: f64,
-    /// ½(V − R)², before its weight.
-    pub value_loss: f64,
-    /// H(π), nats.
-    pub entropy: f64,
-    /// k1 estimate of KL(π_old ‖ π), nats.
-    pub old_approx_kl: f64,
-    /// k3 estimate of KL(π_old ‖ π), nats.
-    pub approx_kl: f64,
-    /// Share of decisions with |ρ − 1| > ε.
-    pub clip_fraction: f64,
-    /// 1 − Var(R − V_old) / Var(R).
-    pub explained_variance: f64,
-    /// ‖∇‖₂ over all parameters, before clipping.
-    pub grad_norm: f64,
-    /// Exact KL(π_old ‖ π) over the rollout after the update, nats, where a penalty is on.
-    pub kl: Option<f64>,
-    /// β of the penalty during this update, where one is on.
-    pub kl_coef: Option<f64>,
-    /// Step size of this update.
-    pub learning_rate: f64,
-    /// Epochs finished before `target_kl` ended the update (all of them, if it did not).
-    pub epochs: f64,
-}
-
-impl Report for PpoReport {
-    fn each(&self, f: &mut dyn FnMut(&'static str, f64)) {
-        f("losses/policy_loss", self.policy_loss);
-        f("losses/value_loss", self.value_loss);
-        f("losses/entropy", self.entropy);
-        f("losses/old_approx_kl", self.old_approx_kl);
-        f("losses/approx_kl", self.approx_kl);
-        f("losses/clipfrac", self.clip_fraction);
-        f("losses/explained_variance", self.explained_variance);
-        f("losses/grad_norm", self.grad_norm);
-        if let (Some(kl), Some(kl_coef)) = (self.kl, self.kl_coef) {
-            f("losses/kl", kl);
-            f("objective/kl_coef", kl_coef);
-        }
-        f("charts/learning_rate", self.learning_rate);
-        f("charts/epochs", self.epochs);
-    }
-}
-
 /// PPO's state between updates.
 #[derive(Debug, Clone)]
 pub struct Ppo {
@@ -184,6 +140,7 @@ pub struct Ppo {
     /// Updates done.
     pub updates: u64,
     total_updates: u64,
+    team: Team,
 }
 
 /// What [`Ppo::gradient`] says of a minibatch, in this order.
@@ -202,7 +159,13 @@ impl Ppo {
     /// have passed [`PpoConfig::validate`].
     pub fn new(config: PpoConfig, total_updates: u64) -> Self {
         let (adam, kl) = (Adam::new(config.optimizer.clone()), config.kl);
-        Self { config, adam, kl, updates: 0, total_updates }
+        Self { config, adam, kl, updates: 0, total_updates, team: Team::default() }
+    }
+
+    /// Shares each minibatch with the other replicas of `team`, which must divide it evenly.
+    pub fn with_team(mut self, team: Team) -> Self {
+        self.team = team;
+        self
     }
 
     /// The share of the run that is behind: 0 in the first update, below 1 in the last.
@@ -263,11 +226,15 @@ impl Ppo {
         &self,
         model: &M,
         mut batch: Rollout<M::Obs, M::Dist>,
-        z_old: Option<Tensor<2>>,
+        mut z_old: Option<Tensor<2>>,
         rng: &mut ChaCha8Rng,
-    ) -> (Tensor<1>, [Tensor<1>; 7]) {
+    ) -> Result<(Tensor<1>, [Tensor<1>; 7]), UpdateError> {
         if self.config.advantage_norm == AdvantageNorm::Minibatch {
             batch = batch.standardised();
+        }
+        if let Some(share) = self.team.share(batch.obs.rows()) {
+            z_old = z_old.map(|z| z.select(0, batch.decisions_of(&share)));
+            batch = batch.select(&share);
         }
         let (mut policy_saw, mut value_saw) = (None, None);
         let grad = model.gradient(
@@ -285,10 +252,13 @@ impl Ppo {
                 loss * self.config.value_coef
             },
         );
-        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
         let [policy_loss, entropy, k1, k3, clipped] = policy_saw.expect("the policy's loss was asked for");
         let value_loss = value_saw.expect("the value's loss was asked for");
-        (grad, [policy_loss, entropy, k1, k3, clipped, value_loss, norm])
+        let seen = [policy_loss, entropy, k1, k3, clipped, value_loss];
+        let (grad, [policy_loss, entropy, k1, k3, clipped, value_loss]) =
+            self.team.mean(grad, seen, self.updates + 1)?;
+        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
+        Ok((grad, [policy_loss, entropy, k1, k3, clipped, value_loss, norm]))
     }
 
     /// Measures KL(π_old ‖ π) over the rollout, exactly, and lets the controller move β by it.
@@ -340,7 +310,7 @@ impl<M: ActorCritic + Module> Update<M> for Ppo {
                         (whole.select(chosen), z_old.clone().map(|z| z.select(0, whole.decisions_of(chosen))))
                     }
                 };
-                let (grad, seen) = self.gradient(&model, batch, z_old, rng);
+                let (grad, seen) = self.gradient(&model, batch, z_old, rng)?;
                 let approx_kl = seen[3].clone();
                 scalars.push(seen);
                 if self.config.target_kl.is_some_and(|target| approx_kl.into_scalar::<f64>() > 1.5 * target) {

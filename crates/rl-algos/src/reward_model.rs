@@ -22,6 +22,7 @@ use crate::adam::{Adam, AdamConfig, AdamKind};
 use crate::error::{AlgoError, UpdateError, require};
 use crate::pairs::PairBatch;
 use crate::scalars::Scalars;
+use crate::team::Team;
 use crate::update::{Persist, PersistError, Report, Update};
 
 /// Reward modelling's settings.
@@ -106,13 +107,20 @@ pub struct RewardModelling {
     adam: Adam,
     updates: u64,
     total_updates: u64,
+    team: Team,
 }
 
 impl RewardModelling {
     /// For a run of `total_updates` steps. The settings must have passed [`RewardModelConfig::validate`].
     pub fn new(config: RewardModelConfig, total_updates: u64) -> Self {
         let adam = Adam::new(config.optimizer.clone());
-        Self { config, adam, updates: 0, total_updates }
+        Self { config, adam, updates: 0, total_updates, team: Team::default() }
+    }
+
+    /// Shares each batch with the other replicas of `team`, which must divide it evenly.
+    pub fn with_team(mut self, team: Team) -> Self {
+        self.team = team;
+        self
     }
 
     /// The loss of the scores of a batch, chosen first.
@@ -147,6 +155,8 @@ impl Update<RewardModel> for RewardModelling {
     ) -> Result<(RewardModel, RewardModelReport), UpdateError> {
         let progress = self.updates as f64 / self.total_updates.max(1) as f64;
         let learning_rate = self.config.optimizer.learning_rate.at(progress);
+        let share = self.team.share(batch.pairs()).map(|share| batch.select(&share));
+        let batch = share.as_ref().unwrap_or(batch);
         let mut saw = None;
         let grad = model.gradient(&batch.tokens, |scores| {
             let seen = batch.halves(scores.clone().inner());
@@ -154,12 +164,14 @@ impl Update<RewardModel> for RewardModelling {
             saw = Some((loss.clone().inner(), seen));
             loss
         });
-        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
         let (loss, seen) = saw.expect("the loss was asked for");
         let (chosen, rejected) = (seen.chosen, seen.rejected);
-        let mut scalars = Scalars::new(METRICS);
         let (right, equal) = (accuracy(&chosen, &rejected), tie_fraction(&chosen, &rejected));
-        scalars.push([loss, chosen.mean(), rejected.mean(), right, equal, norm]);
+        let seen = [loss, chosen.mean(), rejected.mean(), right, equal];
+        let (grad, [loss, chosen, rejected, right, equal]) = self.team.mean(grad, seen, self.updates + 1)?;
+        let (grad, norm) = limit_grad_norm(grad, self.config.max_grad_norm);
+        let mut scalars = Scalars::new(METRICS);
+        scalars.push([loss, chosen, rejected, right, equal, norm]);
         let [loss, reward_chosen, reward_rejected, accuracy, ties, grad_norm] =
             scalars.means(self.updates + 1, 1)?;
         let theta = self.adam.step(flatten(&model), grad, learning_rate);

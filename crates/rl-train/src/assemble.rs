@@ -168,7 +168,7 @@ where
     match &config.algo {
         AlgoConfig::Ppo(ppo) => {
             let collector = EnvCollector::new(envs, ppo.rollout_steps, ppo.gamma, ppo.gae_lambda, place);
-            let algorithm = Ppo::new(ppo.clone(), config.updates());
+            let algorithm = Ppo::new(ppo.clone(), config.updates()).with_team(device.team.clone());
             with_algorithm(config, device, make_env, head, collector, algorithm, job)
         }
         AlgoConfig::Trpo(trpo) | AlgoConfig::Npg(trpo) => {

@@ -53,6 +53,8 @@ pub enum Verb {
     Data(DataArgs),
     /// Score answers with a reward model
     Score(ScoreArgs),
+    /// Compute gradients for runs that are led elsewhere (`train --devices flex,remote:HOST:PORT`)
+    Serve(ServeArgs),
     /// List algorithms, environments, devices, configs and studies
     List,
     /// Do an experiment with several runs and say what held
@@ -76,6 +78,9 @@ pub struct TrainArgs {
     /// Go on with an interrupted run, as if it had not been
     #[arg(long, value_name = "RUN")]
     pub resume: Option<PathBuf>,
+    /// Share gradients among replicas, the first one's the run's own: flex,flex or flex,remote:HOST:PORT
+    #[arg(long, value_name = "DEVICES")]
+    pub devices: Option<String>,
     /// Show a dashboard: curves, the verdict so far, and keys to pause, save and stop
     #[arg(long)]
     pub tui: bool,
@@ -92,6 +97,17 @@ impl TrainArgs {
     pub fn outlets(&self) -> Outlets {
         Outlets { view: if self.tui { View::Dashboard } else { View::Lines }, log: self.log }
     }
+}
+
+/// `rl-train serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where tensors live
+    #[arg(long, value_name = "DEVICE", default_value = "flex")]
+    pub device: String,
+    /// Where to listen; whoever can reach it can make this process read files and compute
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7001")]
+    pub listen: String,
 }
 
 /// `rl-train eval`.

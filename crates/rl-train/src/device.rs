@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use burn::tensor::{Device, FloatDType};
+use rl_algos::Team;
 use rl_models::Kernels;
 
 use crate::config::error::{ConfigError, hint, listed};
@@ -21,6 +22,16 @@ pub struct ChosenDevice {
     pub device: Device,
     /// How networks run on it.
     pub kernels: Kernels,
+    /// The replicas that gradients are shared with.
+    pub team: Team,
+}
+
+impl ChosenDevice {
+    /// The same device, in a team.
+    pub fn in_team(mut self, team: Team) -> Self {
+        self.team = team;
+        self
+    }
 }
 
 /// Checks a device's name without starting it.
@@ -65,7 +76,7 @@ pub fn choose(name: &str) -> Result<ChosenDevice> {
     let on_host = matches!(name, "flex" | "ndarray");
     let single = device.settings().float_dtype == FloatDType::F32;
     let kernels = if on_host && single { Kernels::Host } else { Kernels::Portable };
-    Ok(ChosenDevice { device, kernels })
+    Ok(ChosenDevice { device, kernels, team: Team::default() })
 }
 
 /// `Device::wgpu` would start at the first tensor, and panic there; this starts now.

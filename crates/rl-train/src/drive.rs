@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use rl_algos::checkpoint::Checkpoint;
 use rl_algos::guard::{Alarm, OnAlarm, Symptom};
-use rl_algos::{CollectError, Report, UpdateError};
+use rl_algos::{CollectError, Report, Team, UpdateError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -134,6 +134,8 @@ pub struct Drive<'a> {
     pub folder: RunFolder,
     /// What keeps other processes away from it.
     pub lock: RunLock,
+    /// The other replicas.
+    pub team: Team,
     /// Its settings.
     pub config: &'a RunConfig,
     /// The text of `config.toml`.
@@ -148,7 +150,7 @@ impl Job for Drive<'_> {
     type Output = Result<Outcome>;
 
     fn run<S: Session>(self, mut session: S) -> Result<Outcome> {
-        let Self { folder, lock, config, text, from, outlets } = self;
+        let Self { folder, lock, team, config, text, from, outlets } = self;
         let mut past = Past::default();
         if let Some((checkpoint, path)) = &from {
             (session, past) = restore(session, checkpoint, path, config.algo.name(), &text)?;
@@ -158,6 +160,7 @@ impl Job for Drive<'_> {
             }
         }
         session.start()?;
+        team.meet(session.update())?;
         let mut recorder = Recorder::open(&folder, config, &text, past, session.update())?;
         let mut healthy = match from {
             Some(from) => from,
@@ -261,7 +264,9 @@ const MOST_ROLLBACKS: u32 = 3;
 
 /// Whether `error` is of a kind that other data and older weights may cure, and the run wants that.
 fn rolls_back<S: Session>(session: &S, error: &anyhow::Error) -> bool {
-    let of_numbers = error.is::<UpdateError>() || error.is::<CollectError>();
+    let of_update = error.downcast_ref::<UpdateError>();
+    let of_numbers =
+        of_update.is_some_and(|it| !matches!(it, UpdateError::Team { .. })) || error.is::<CollectError>();
     of_numbers && session.on_alarm() == OnAlarm::Rollback
 }
 

@@ -38,6 +38,7 @@ mod process;
 mod progress;
 mod recorder;
 mod recording;
+mod replicas;
 mod report;
 mod rlhf;
 mod run_folder;
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         Verb::Data(args) => data_check::data(&args),
         Verb::Score(args) => score::score(&args),
         Verb::List => list::list(),
+        Verb::Serve(args) => replicas::serve::serve(&args),
         Verb::Study(args) => study::study(&args),
         Verb::Bench(args) => bench::bench(&args),
     };

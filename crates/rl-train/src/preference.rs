@@ -60,7 +60,12 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
     let (updates, rng) = (config.updates(), streams::actions(config.seed));
     match &config.algo {
         AlgoConfig::Dpo(dpo) => {
-            let learner = Learner::new(model.clone(), Dpo::new(dpo.clone(), updates), rng, device.clone());
+            let learner = Learner::new(
+                model.clone(),
+                Dpo::new(dpo.clone(), updates).with_team(device.team.clone()),
+                rng,
+                device.clone(),
+            );
             Ok(job.run(DpoSession {
                 learner,
                 reference: model,
@@ -77,7 +82,7 @@ pub fn assemble<J: Job>(config: &RunConfig, device: ChosenDevice, job: J) -> Res
         }
         AlgoConfig::RewardModel(settings) => {
             let normal = exam(data.train_prompts.iter().take(NORMAL).cloned().collect(), None, config.seed);
-            let algorithm = RewardModelling::new(settings.clone(), updates);
+            let algorithm = RewardModelling::new(settings.clone(), updates).with_team(device.team.clone());
             let scorer = RewardModel::with_random_head(model.clone(), &mut streams::weights(config.seed));
             let learner = Learner::new(scorer, algorithm, rng, device.clone());
             let reading = Reading {

@@ -118,14 +118,22 @@ fn run(bad: Bad, on_alarm: OnAlarm) -> (tempfile::TempDir, Result<Outcome>) {
         Separate { policy, value },
         algorithm,
         streams::actions(1),
-        ChosenDevice { device: device.clone(), kernels: Kernels::Host },
+        ChosenDevice { device: device.clone(), kernels: Kernels::Host, team: rl_algos::Team::default() },
     );
     let collector = EnvCollector::new(envs, 8, 0.99, 0.95, &device);
     let make_env = || Flaky::new(CartPole::v1(), Failure::Panic, 0);
     let session = EnvSession::new(Parts { learner, collector, make_env }, config.eval.clone());
     let session = session.with_on_alarm(on_alarm);
     let text = config.resolved();
-    let drive = Drive { folder, lock, config: &config, text, from: None, outlets: Outlets::default() };
+    let drive = Drive {
+        folder,
+        lock,
+        team: rl_algos::Team::default(),
+        config: &config,
+        text,
+        from: None,
+        outlets: Outlets::default(),
+    };
     let outcome = drive.run(session);
     (dir, outcome)
 }

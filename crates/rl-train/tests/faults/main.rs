@@ -5,8 +5,10 @@
 mod disks;
 mod folders;
 mod killed;
+mod long;
 mod numbers;
 mod place;
+mod replicas;
 mod retention;
 mod same;
 mod signals;
