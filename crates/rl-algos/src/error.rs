@@ -128,7 +128,7 @@ pub(crate) fn require_finite(
     env: impl Fn(usize) -> usize,
 ) -> Result<(), CollectError> {
     // Minus infinity is the logit of an action that is not allowed.
-    let bad = |x: &f32| !x.is_finite() && !(what == LOGITS && *x == f32::NEG_INFINITY);
+    let bad = |x: &f32| !(x.is_finite() || what == LOGITS && *x == f32::NEG_INFINITY);
     match values.iter().position(bad) {
         None => Ok(()),
         Some(i) => Err(CollectError::NonFinite { what, value: values[i], env: env(i / width), step }),

@@ -208,8 +208,8 @@ impl RunFolder {
     pub fn save_best(&self, checkpoint: &Checkpoint, update: u64, best: &[Best]) -> Result<()> {
         checkpoint.save(&self.best().join(file_of(update)))?;
         let found = Self::updates(&self.best());
-        let beaten = found.iter().filter(|(update, _)| best.iter().all(|one| one.update != *update));
-        beaten.map(|(_, old)| remove(old)).collect()
+        let mut beaten = found.iter().filter(|(update, _)| best.iter().all(|one| one.update != *update));
+        beaten.try_for_each(|(_, old)| remove(old))
     }
 
     /// The best checkpoint, as the last one ranks them, and its file.

@@ -63,7 +63,7 @@ impl Update<Model> for Sabotaged {
         let theta = flatten(&model);
         let model = match (self.calls, self.bad) {
             (6, Bad::Weight(value)) => {
-                let rest = theta.clone().slice([1..theta.dims()[0]]);
+                let rest = theta.clone().narrow(0, 1, theta.dims()[0] - 1);
                 let first = Tensor::full([1], value, &theta.device());
                 unflatten(model, &Tensor::cat(vec![first, rest], 0))
             }
