@@ -2,15 +2,18 @@
 
 use crate::place::{Place, RUNS, signal};
 
-/// Updates of some ten milliseconds: long beside the moment that the listening thread needs to wake up.
+/// Updates of fifty milliseconds and more: long beside the moment that the listening thread needs to wake up, even on a
+/// machine that has other things to do.
 fn slowly(kind: &str) -> &str {
     match kind {
-        "ppo" => "--set total_steps=1280 --set algo.epochs=30",
-        "trpo" => "--set total_steps=1280 --set algo.value_epochs=60",
-        "dqn" => "--set total_steps=1280 --set algo.gradient_steps=60",
-        "sft" => "--set total_steps=160 --set algo.batch=8",
-        "rlhf_world" => "--set total_steps=1920 --set algo.epochs=20",
-        _ => "",
+        "ppo" => "--set total_steps=640 --set algo.epochs=80",
+        "trpo" => "--set total_steps=640 --set algo.value_epochs=200",
+        "dqn" => "--set total_steps=640 --set algo.gradient_steps=200",
+        "sft" => "--set total_steps=320 --set algo.batch=20",
+        "reward_model" | "dpo" => "--set data.batch=30 --set total_steps=360",
+        "rlhf_texts" => "--set algo.epochs=10",
+        "rlhf_world" => "--set total_steps=1280 --set algo.epochs=200",
+        _ => unreachable!("a new kind of run"),
     }
 }
 
@@ -22,7 +25,7 @@ fn a_polite_signal_is_obeyed_within_one_update_by_every_kind_of_run() {
         place.succeeds(&format!("train {kind}.toml --out {kind}-whole {set}"));
         let (out, total) = (format!("{kind}-told"), place.rows(&format!("{kind}-whole")));
         let mut child = place.start(&format!("train {kind}.toml --out {out} {set}"));
-        place.wait_for(&out, total / 4);
+        place.wait_for(&out, total / 2);
         // It stands still while it is told, so that its updates can be counted.
         signal(&child, "-STOP");
         let before = place.rows(&out);
