@@ -87,9 +87,13 @@ impl<M: Module, U: Persist> Learner<M, U> {
         Ok(Self { update, step, rng, ..learner })
     }
 
-    /// Steps that nothing was learnt from.
-    pub fn skip(&mut self, steps: u64) {
-        self.step += steps;
+    /// [`load_weights`](Self::load_weights), `steps` steps further, from which nothing is learnt.
+    ///
+    /// # Errors
+    /// If a piece is missing or does not fit.
+    pub fn past(self, steps: u64, state: &LearnerState, tensors: &Tensors) -> Result<Self> {
+        let learner = self.load_weights(state, tensors)?;
+        Ok(Self { step: learner.step + steps, ..learner })
     }
 
     /// Parameters and optimiser of a checkpoint; time and randomness go on.

@@ -118,10 +118,8 @@ impl Session for RewardSession {
 
     /// Parameters and optimiser of the checkpoint; the pairs that it stumbled over stay behind.
     fn roll_back(mut self, state: Value, tensors: &Tensors) -> Result<(Self, String)> {
-        let learner: LearnerState = serde_json::from_value(state)?;
-        self.learner = self.learner.load_weights(&learner, tensors)?;
         let pairs = self.data.order(self.step()).len();
-        self.learner.skip(pairs as u64);
+        self.learner = self.learner.past(pairs as u64, &serde_json::from_value(state)?, tensors)?;
         Ok((self, "without the pairs of that update".to_owned()))
     }
 

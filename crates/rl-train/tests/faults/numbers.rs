@@ -28,3 +28,20 @@ fn a_slow_environment_is_waited_for() {
     let said = place.fails("train ppo.toml --out c --set task.step_timeout_s=0", 2);
     assert!(said.contains("`task.step_timeout_s` must be in [0.1, 1e6], but is 0"), "{said}");
 }
+
+#[test]
+fn what_fails_after_every_rollback_stops_after_three() {
+    let place = Place::new();
+    for kind in ["ppo", "sft", "reward_model", "dpo"] {
+        let set = "--set algo.optimizer.learning_rate=1e38 --set guards.on_alarm=rollback";
+        let output = place.command(&format!("train {kind}.toml --out {kind} {set}")).output().unwrap();
+        let (told, error) = (String::from_utf8_lossy(&output.stdout), crate::place::said(&output));
+        assert_eq!(output.status.code(), Some(1), "{kind}: {error}");
+        let back = told.matches("guard: back to the last healthy checkpoint").count();
+        assert_eq!(back, 3, "{kind}: {told}");
+        assert!(
+            error.contains(&format!("its last healthy checkpoint is `{kind}/checkpoint/00000000")),
+            "{error}"
+        );
+    }
+}
