@@ -33,6 +33,7 @@ mod lm;
 mod metrics;
 mod pairs;
 mod paths;
+mod pipeline;
 mod preference;
 mod process;
 mod progress;

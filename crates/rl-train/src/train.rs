@@ -15,7 +15,7 @@ use crate::live::serve::Server;
 use crate::replicas::{Devices, Order};
 use crate::run_folder::RunFolder;
 use crate::run_lock::RunLock;
-use crate::{Outcome, device, interrupt};
+use crate::{Outcome, device, interrupt, pipeline};
 
 /// Trains, evaluates, and says what came of it.
 ///
@@ -24,9 +24,14 @@ use crate::{Outcome, device, interrupt};
 pub fn train(args: &TrainArgs) -> Result<Outcome> {
     args.outlets().check()?;
     interrupt::listen();
-    match &args.resume {
-        Some(run) => resumed(run, args),
-        None => new_run(args),
+    match (&args.resume, pipeline::named(args.config.as_deref())) {
+        (Some(run), None) if pipeline::is_one(run) => {
+            refuse_changes(args)?;
+            pipeline::resumed(run)
+        }
+        (Some(run), _) => resumed(run, args),
+        (None, Some(size)) => pipeline::new(size, args),
+        (None, None) => new_run(args),
     }
 }
 
@@ -55,12 +60,18 @@ fn new_run(args: &TrainArgs) -> Result<Outcome> {
     assemble(&config, device, Drive { folder, lock, team, config: &config, text, from: None, outlets })?
 }
 
-fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
+/// A run that goes on is the run that it was.
+fn refuse_changes(args: &TrainArgs) -> Result<(), ConfigError> {
     let changes = [("CONFIG", args.config.is_some()), ("--out", args.out.is_some())];
     let given = changes.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
     if let Some(option) = args.changes.given().or(given) {
-        return Err(ConfigError::ResumeChangesNothing { option }.into());
+        return Err(ConfigError::ResumeChangesNothing { option });
     }
+    Ok(())
+}
+
+fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
+    refuse_changes(args)?;
     let (folder, config, text) = RunFolder::open(run)?;
     let devices = devices(args)?;
     devices.iter().try_for_each(|devices| devices.check(&config))?;

@@ -21,6 +21,8 @@ pub struct LmSection {
 pub enum Gold {
     /// How cheerful the text is; see [`rl_envs::sentiment`].
     Vader,
+    /// How the sentences of a built-in story feel; see [`rl_envs::story::sentiment`].
+    Stories,
 }
 
 impl Gold {
@@ -28,6 +30,7 @@ impl Gold {
     pub fn of(self, answer: &str) -> f64 {
         match self {
             Self::Vader => rl_envs::sentiment::compound(answer),
+            Self::Stories => rl_envs::story::sentiment(answer),
         }
     }
 }
