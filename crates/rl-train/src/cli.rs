@@ -66,7 +66,7 @@ pub enum Verb {
 /// `rl-train train`.
 #[derive(Debug, Args)]
 pub struct TrainArgs {
-    /// A run file, or the name of a shipped config (see `rl-train list`)
+    /// A run file, or the name of a shipped config (see `rl-train list`); `rlhf` is the whole pipeline on built-in stories
     #[arg(value_name = "CONFIG.toml | NAME")]
     pub config: Option<String>,
     /// What to change in it

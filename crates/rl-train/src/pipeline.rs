@@ -63,7 +63,9 @@ pub fn new(size: Size, args: &TrainArgs) -> Result<Outcome> {
     for text in set {
         let stage = text.split('.').next().unwrap_or_default();
         if !STAGES.contains(&stage) {
-            let what = format!("a setting of one of its stages is asked for, such as `ppo.seed=2`; they are {STAGES:?}");
+            let what = format!(
+                "a setting of one of its stages is asked for, such as `ppo.seed=2`; they are {STAGES:?}"
+            );
             return Err(ConfigError::Value { key: text.clone(), what }.into());
         }
     }
@@ -119,12 +121,14 @@ fn train_stage(folder: &Path, plan: &Plan, stage: &str) -> Result<Outcome> {
         say!("done before: `{}`", out.display());
         return Ok(Outcome::Done);
     }
-    let plain = |config, changes, out, resume| TrainArgs { config, changes, out, resume, tui: false, log: None };
+    let plain =
+        |config, changes, out, resume| TrainArgs { config, changes, out, resume, tui: false, log: None };
     let unchanged = Changes { device: None, set: vec![], seed: None };
     let args = if out.is_dir() {
         plain(None, unchanged, None, Some(out.clone()))
     } else {
-        let (config, mut set) = stages::recipe(stage, plan.size, folder);
+        // Whole paths, so that a stage can be gone on with from anywhere.
+        let (config, mut set) = stages::recipe(stage, plan.size, &std::path::absolute(folder)?);
         let own = plan.set.iter().filter_map(|text| text.strip_prefix(stage)?.strip_prefix('.'));
         set.extend(own.map(str::to_owned));
         let changes = Changes { device: plan.device.clone(), set, seed: Some(plan.seed) };

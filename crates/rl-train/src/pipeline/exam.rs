@@ -64,9 +64,8 @@ impl Base {
     }
 
     fn exam(&self, openings: &[String], seed: u64) -> Result<Exam> {
-        let encoded = |text: &String| {
-            anyhow::Ok((text.clone(), self.encoder.prompt(&Prompt::Text(text.clone()))?))
-        };
+        let encoded =
+            |text: &String| anyhow::Ok((text.clone(), self.encoder.prompt(&Prompt::Text(text.clone()))?));
         let prompts = openings.iter().map(encoded).collect::<Result<_>>()?;
         let eos = &self.model.config().eos;
         Ok(Exam::new(prompts, &self.encoder, Some(Gold::Stories), eos, seed, &self.device.device))

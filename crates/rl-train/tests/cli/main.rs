@@ -7,6 +7,7 @@ mod errors;
 mod generate;
 mod live;
 mod lm;
+mod pipeline;
 mod preference;
 mod report;
 mod resume;
@@ -15,6 +16,7 @@ mod runs;
 mod score;
 mod serve;
 mod settings;
+mod story_bars;
 mod study;
 mod sweep;
 
