@@ -85,14 +85,14 @@ fn reward(size: Size) -> Vec<String> {
 
 fn dpo(size: Size) -> Vec<String> {
     let steps = size.pick(3_200, 64);
-    let rate = "algo.optimizer.learning_rate=3e-4".to_owned();
+    let rate = "algo.optimizer.learning_rate=1e-4".to_owned();
     vec![rate, format!("total_steps={steps}"), format!("eval.every_steps={steps}")]
 }
 
 fn ppo(size: Size) -> Vec<String> {
     let steps = size.pick(3_840, 128);
     vec![
-        "algo.rollout.kl={kind=\"proportional\",beta=0.1,target=8.0}".to_owned(),
+        "algo.rollout.kl={kind=\"proportional\",beta=0.3,target=3.0}".to_owned(), // at 8 nats the proxy is hacked
         "guards.cut_ceiling=0.9".to_owned(), // answers that end are the rule here
         format!("total_steps={steps}"),
         format!("eval.every_steps={steps}"),
