@@ -59,6 +59,7 @@ pub fn is_one(run: &Path) -> bool {
 /// # Errors
 /// [`ConfigError`] before anything was written; otherwise what stopped a stage.
 pub fn new(size: Size, args: &TrainArgs) -> Result<Outcome> {
+    refuse_views(args)?;
     let Changes { device, set, seed } = &args.changes;
     for text in set {
         let stage = text.split('.').next().unwrap_or_default();
@@ -87,11 +88,30 @@ pub fn new(size: Size, args: &TrainArgs) -> Result<Outcome> {
 ///
 /// # Errors
 /// If its plan cannot be read; otherwise what stopped a stage.
-pub fn resumed(folder: &Path) -> Result<Outcome> {
+pub fn resumed(folder: &Path, args: &TrainArgs) -> Result<Outcome> {
+    refuse_views(args)?;
     let path = folder.join(PLAN);
     let damaged = || format!("`{}` is damaged", path.display());
     let plan = serde_json::from_str(&fs::read_to_string(&path)?).with_context(damaged)?;
     go(folder, &plan)
+}
+
+/// What a run can show or share, five runs one after the other cannot.
+fn refuse_views(args: &TrainArgs) -> Result<(), ConfigError> {
+    let given = [
+        ("--devices", args.devices.is_some()),
+        ("--tui", args.tui),
+        ("--serve", args.serve),
+        ("--log", args.log.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(ConfigError::Value {
+            key: option.to_owned(),
+            what: "belongs to a single run; `rlhf` is several: leave it out, or look at a stage with `rl-train watch`"
+                .to_owned(),
+        }),
+        None => Ok(()),
+    }
 }
 
 fn go(folder: &Path, plan: &Plan) -> Result<Outcome> {
@@ -121,8 +141,16 @@ fn train_stage(folder: &Path, plan: &Plan, stage: &str) -> Result<Outcome> {
         say!("done before: `{}`", out.display());
         return Ok(Outcome::Done);
     }
-    let plain =
-        |config, changes, out, resume| TrainArgs { config, changes, out, resume, tui: false, log: None };
+    let plain = |config, changes, out, resume| TrainArgs {
+        config,
+        changes,
+        out,
+        resume,
+        devices: None,
+        tui: false,
+        serve: false,
+        log: None,
+    };
     let unchanged = Changes { device: None, set: vec![], seed: None };
     let args = if out.is_dir() {
         plain(None, unchanged, None, Some(out.clone()))

@@ -27,7 +27,7 @@ pub fn train(args: &TrainArgs) -> Result<Outcome> {
     match (&args.resume, pipeline::named(args.config.as_deref())) {
         (Some(run), None) if pipeline::is_one(run) => {
             refuse_changes(args)?;
-            pipeline::resumed(run)
+            pipeline::resumed(run, args)
         }
         (Some(run), _) => resumed(run, args),
         (None, Some(size)) => pipeline::new(size, args),
