@@ -60,6 +60,8 @@ pub enum Verb {
     Check,
     /// The rules of the tree alone: arrows between crates, file names and sizes, metric rows
     Tidy,
+    /// Each crate without the others, with its features and without: builds, documentation, tests (slow)
+    Alone,
     /// Refresh tests/golden from ../shared/vectors, or compare with it
     Golden(Golden),
     /// Run the benches of the crates, then `rl-train bench ARGS`

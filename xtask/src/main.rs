@@ -1,5 +1,6 @@
 //! `cargo xtask`: builds, trains, tests and checks this workspace. Links none of its crates, so it compiles in seconds.
 
+mod alone;
 mod bench;
 mod book;
 mod check;
@@ -44,6 +45,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Example(it) => example::run(&it.name, &it.args),
         Verb::Check => check::run(),
         Verb::Tidy => tidy::run(),
+        Verb::Alone => alone::run(),
         Verb::Golden(it) => golden::run(&it),
         Verb::Bench(it) => bench::run(&it.args),
         Verb::Book(it) => book::run(&it),

@@ -61,3 +61,14 @@ fn a_setting_reaches_its_stage_and_one_of_none_is_refused() {
     let said = place.fails("train rlhf-tiny --out p", 2);
     assert!(said.contains("not empty") && said.contains("--resume"), "{said}");
 }
+
+#[test]
+fn what_belongs_to_a_single_run_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    for view in ["--tui", "--serve", "--log tensorboard", "--devices flex,flex"] {
+        let said = place.fails(&format!("train rlhf-tiny --out p {view}"), 2);
+        let option = view.split(' ').next().unwrap();
+        assert!(said.contains(option) && said.contains("rl-train watch"), "{said}");
+        assert!(!place.path("p").exists(), "{view} left something behind");
+    }
+}
