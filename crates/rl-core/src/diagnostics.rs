@@ -2,6 +2,15 @@
 //!
 //! Tensor results stay on the device (`[1]` or `[N]`), so that one read-back per update can fetch them all. Over padded
 //! batches, reduce the per-decision forms with [`masked_mean`](crate::masked::masked_mean).
+//!
+//! ```
+//! use rl_core::diagnostics::explained_variance;
+//!
+//! let returns = [1.0, 2.0, 3.0];
+//! assert_eq!(explained_variance(&returns, &returns), 1.0);
+//! assert_eq!(explained_variance(&[2.0; 3], &returns), 0.0); // no better than their mean
+//! assert!(explained_variance(&[3.0, 2.0, 1.0], &returns) < 0.0); // worse
+//! ```
 
 use burn::tensor::Tensor;
 

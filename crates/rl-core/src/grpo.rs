@@ -9,6 +9,19 @@
 //! | [`mean_over_sequences`] | of the sequences' own token means | counts as much as a short one |
 //! | [`mean_over_tokens`] | over all tokens | counts by its length |
 //! | [`mean_over_budget`] | over R·L_max, a constant | counts by its length, and no length is preferred |
+//!
+//! ```
+//! use burn::tensor::{Bool, Device, Tensor};
+//! use rl_core::grpo::{mean_over_sequences, mean_over_tokens};
+//!
+//! let device = Device::flex();
+//! let loss = Tensor::<1>::from_data([3.0, f32::NAN, 1.0, 1.0], &device); // an answer of one token, one of two
+//! let mask = Tensor::<1, Bool>::from_data([true, false, true, true], &device);
+//! let loss = rl_core::masked::keep(loss, &mask);
+//! let by_sequence: f32 = mean_over_sequences(loss.clone(), &mask, 2).into_scalar();
+//! let by_token: f32 = mean_over_tokens(loss, &mask).into_scalar();
+//! assert!((by_sequence - 2.0).abs() < 1e-6 && (by_token - 5.0 / 3.0).abs() < 1e-6);
+//! ```
 
 use burn::tensor::{Bool, Tensor};
 

@@ -18,6 +18,24 @@
 //! **As a loss they are not interchangeable.** Differentiated in the sampling policy with its samples held fixed, on
 //! policy and in expectation, k1 yields 0, k2 yields ∇KL(π ‖ π_ref), and k3 yields ∇KL(π_ref ‖ π), the other
 //! direction. [`KlEstimator::loss`] refuses k1. The law suite checks the three by enumeration.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use rl_core::dist::{Categorical, Distribution};
+//! use rl_core::kl::{k1, k3};
+//!
+//! let device = Device::flex();
+//! let old = Categorical::new(Tensor::from_data([[0.0, 1.0, -0.5]], &device));
+//! let new = Categorical::new(Tensor::from_data([[0.4, 0.2, 0.0]], &device));
+//! let exact: f32 = old.kl(&new).into_scalar(); // KL(π_old ‖ π_new)
+//! // What the estimators expect, by enumeration of the three actions.
+//! let log_ratio = (new.log_probs() - old.log_probs()).reshape([3]);
+//! let weight = old.probs().reshape([3]);
+//! for estimator in [k1, k3] {
+//!     let expected: f32 = (estimator(log_ratio.clone()) * weight.clone()).sum().into_scalar();
+//!     assert!((expected - exact).abs() < 1e-6);
+//! }
+//! ```
 
 use burn::tensor::{Bool, Tensor};
 use serde::{Deserialize, Serialize};

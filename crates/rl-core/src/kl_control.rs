@@ -6,6 +6,16 @@
 //! unit is nats per decision: target and measurement must be of the same kind.
 //!
 //! β is part of a run's state: log it at every update and keep it in the checkpoint (the controller is serializable).
+//!
+//! ```
+//! use rl_core::KlController;
+//!
+//! let controller = KlController::band(0.1, 6.0);
+//! assert!((controller.after(12.1).beta() - 0.15).abs() < 1e-12); // KL beyond 2·6: a nat costs 1.5 times as much
+//! assert!((controller.after(2.9).beta() - 0.1 / 1.5).abs() < 1e-12); // below 6/2: it costs less
+//! assert_eq!(controller.after(7.0).beta(), 0.1); // within the band
+//! assert!(KlController::band(0.0, 6.0).validate().is_err()); // a multiplied 0 never moves
+//! ```
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,15 @@
 //!
 //! It is what TRPO adds to the natural gradient: the quadratic model proposes a step, and the true objective and the
 //! true distance judge it.
+//!
+//! ```
+//! use rl_core::line_search::{Backtracking, Search, Trial};
+//!
+//! // A full step goes too far; half of it improves and stays near.
+//! let halving = Backtracking { shrink: 0.5, max_tries: 10 };
+//! let search = halving.search(0.01, |scale| Trial { improvement: scale, distance: 0.03 * scale * scale });
+//! assert!(matches!(search, Search::Accepted { scale: 0.5, tries: 2, .. }));
+//! ```
 
 use serde::{Deserialize, Serialize};
 

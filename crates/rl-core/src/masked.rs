@@ -6,6 +6,16 @@
 //! result is thrown away.
 //!
 //! `mask` is true on real decisions. Nothing is read back to the host.
+//!
+//! ```
+//! use burn::tensor::{Bool, Device, Tensor};
+//! use rl_core::masked::masked_mean;
+//!
+//! let device = Device::flex();
+//! let mask = Tensor::<1, Bool>::from_data([true, true, false], &device);
+//! let mean: f32 = masked_mean(Tensor::from_data([1.0, 3.0, f32::NAN], &device), &mask).into_scalar();
+//! assert_eq!(mean, 2.0);
+//! ```
 
 use burn::tensor::{Bool, Tensor};
 

@@ -2,6 +2,17 @@
 //!
 //! The exact case is the oracle: with one logit per state and action the Fisher matrix can be written down and
 //! (pseudo-)inverted by hand, and the natural gradient is the advantage itself.   Kakade 2001, theorem 1
+//!
+//! ```
+//! use rl_core::natural_gradient::{SoftmaxState, trust_region_step};
+//!
+//! // In the plain gradient a probable action drowns a better one; the natural gradient is the advantage alone.
+//! let state = SoftmaxState::new(&[4.0, 0.0], 1.0);
+//! let natural = state.natural_gradient(&[1.0, 2.0]);
+//! assert!((natural[1] - natural[0] - 1.0).abs() < 1e-9);
+//! let step = trust_region_step(&state.gradient(&[1.0, 2.0]), &natural, 0.01);
+//! assert!((step.scale.powi(2) * state.quadratic(&[1.0, 2.0]) / 2.0 - 0.01).abs() < 1e-12); // ½·ΔᵀFΔ = δ
+//! ```
 
 use crate::real::{Real, dot};
 

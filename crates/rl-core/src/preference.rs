@@ -24,6 +24,19 @@
 //!
 //! A loss of the difference is blind to how probable the two answers are: it can be lowered by making the chosen one
 //! *less* probable, so long as the rejected one falls faster.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use rl_core::preference::{PairLogProb, dpo};
+//!
+//! let at = |x: f32| Tensor::<1>::from_data([x], &Device::flex());
+//! let policy = PairLogProb::new(at(-10.0), at(-12.0));
+//! let reference = PairLogProb::new(at(-11.0), at(-11.0));
+//! let loss: f32 = dpo(policy.clone(), reference, 0.1).into_scalar();
+//! assert!((loss - 0.5981).abs() < 1e-4); // −log σ(0.1·2)
+//! let loss: f32 = dpo(policy.clone(), policy, 0.1).into_scalar();
+//! assert!((loss - 2_f32.ln()).abs() < 1e-6); // at π = π_ref
+//! ```
 
 mod bradley_terry;
 mod calibration;

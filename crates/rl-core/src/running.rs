@@ -2,6 +2,18 @@
 //!
 //! The statistics are part of a checkpoint (a resumed run must pick the same next action), and are frozen in
 //! evaluation simply by not calling [`RunningMeanStd::update`].
+//!
+//! ```
+//! use rl_core::running::RunningMeanStd;
+//!
+//! let mut seen = RunningMeanStd::new(1);
+//! seen.update(&[1.0_f32, 2.0]);
+//! seen.update(&[3.0_f32, 4.0]);
+//! assert!((seen.mean()[0] - 2.5).abs() < 1e-3 && (seen.variance()[0] - 1.25).abs() < 1e-3);
+//! let mut row = [2.5_f32];
+//! seen.normalize(&mut row, 10.0);
+//! assert!(row[0].abs() < 1e-3);
+//! ```
 
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,19 @@
 //! Everything here is `[N]` → `[N]` and is to be **maximised**; a loss is its negative mean. The advantage is a
 //! constant of the objective, and the ratio `ρ = π_θ(a|s)/π_old(a|s)` comes from differences of log-probabilities,
 //! never from a quotient of probabilities.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use rl_core::surrogate::clipped;
+//!
+//! let device = Device::flex();
+//! let ratio = Tensor::from_data([1.5, 0.5, 0.5], &device);
+//! let advantage = Tensor::from_data([2.0, 2.0, -2.0], &device);
+//! let objective: Vec<f32> = clipped(ratio, advantage, 0.2).into_data().try_to_vec().unwrap();
+//! for (got, by_hand) in objective.iter().zip([2.4, 1.0, -1.6]) {
+//!     assert!((got - by_hand).abs() < 1e-6);
+//! }
+//! ```
 
 use burn::tensor::Tensor;
 

@@ -3,6 +3,18 @@
 //! The logits at position t score the token at t + 1: position t has read the tokens up to and including t. So a
 //! sequence of S tokens has S − 1 scored tokens, and the first token none. Getting this off by one trains on noise
 //! without any error message, which is why it is written once, here.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use rl_core::token_log_prob::token_log_probs;
+//!
+//! let device = Device::flex();
+//! // The model is sure of token 1 after the first position and undecided after the second.
+//! let logits = Tensor::<3>::from_data([[[-9e9, 0.0], [0.0, 0.0], [5.0, -5.0]]], &device);
+//! let log_probs: Vec<f32> =
+//!     token_log_probs(logits, Tensor::from_data([[0, 1, 0]], &device)).into_data().try_to_vec().unwrap();
+//! assert!(log_probs[0] == 0.0 && (log_probs[1] + 2_f32.ln()).abs() < 1e-6); // the last logits score nothing
+//! ```
 
 use burn::tensor::{Bool, Int, Tensor};
 

@@ -2,6 +2,19 @@
 //!
 //! The reference policy enters RLHF only here, so PPO never learns that it exists. What the score is (a reward model's
 //! number, normalised, or replaced because the response never ended) is decided before the call.
+//!
+//! ```
+//! use rl_core::{kl::KlEstimator, token_reward::shaped_rewards};
+//!
+//! let log_probs = [-1.0_f64, -2.0, -1.5, f64::NAN];
+//! let reference = [-1.2, -1.7, -1.5, f64::NAN];
+//! let mask = [true, true, true, false]; // the fourth slot is padding
+//! let shaped = shaped_rewards(&log_probs, &reference, &mask, 1.0, 0.1, KlEstimator::K1);
+//! for (reward, by_hand) in shaped.rewards.iter().zip([-0.02, 0.03, 1.0, 0.0]) {
+//!     assert!((reward - by_hand).abs() < 1e-12);
+//! }
+//! assert!((shaped.kl + 0.1).abs() < 1e-12); // k1 of one response may be negative
+//! ```
 
 use crate::kl::KlEstimator;
 use crate::real::Real;

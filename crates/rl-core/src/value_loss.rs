@@ -2,6 +2,17 @@
 //!
 //! Everything is per decision, `[N]` → `[N]`, to be **minimised**. Clipping the value has not been found to help
 //! classic control (Andrychowicz 2021); it is here because RLHF code bases use it, in two incompatible forms.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use rl_core::value_loss::{clipped_max, clipped_sb3};
+//!
+//! let at = |x: f32| Tensor::from_data([x], &Device::flex());
+//! // The value has moved by 1 where 0.2 are allowed, away from its target.
+//! let max: f32 = clipped_max(at(1.0), at(0.0), at(0.0), 0.2).into_scalar();
+//! let sb3: f32 = clipped_sb3(at(1.0), at(0.0), at(0.0), 0.2).into_scalar();
+//! assert!((max - 0.5).abs() < 1e-6 && (sb3 - 0.04).abs() < 1e-6);
+//! ```
 
 use burn::tensor::{Bool, Tensor};
 

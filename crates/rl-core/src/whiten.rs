@@ -2,6 +2,14 @@
 //!
 //! Classic PPO whitens advantages per minibatch, RLHF over the whole rollout and only over real tokens. Masked values
 //! are never read, so padding may hold anything, NaN included.
+//!
+//! ```
+//! use rl_core::whiten::{Variance, whiten};
+//!
+//! let row = [1.0_f64, 2.0, 3.0, f64::NAN];
+//! let white = whiten(&row, Some(&[true, true, true, false]), Variance::Unbiased);
+//! assert!((white[0] + 1.0).abs() < 1e-6 && white[1] == 0.0 && white[3] == 0.0);
+//! ```
 
 use crate::real::Real;
 

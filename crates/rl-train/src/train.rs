@@ -22,7 +22,6 @@ use crate::{Outcome, device, interrupt, pipeline};
 /// # Errors
 /// [`ConfigError`] before anything was written; otherwise what stopped the run.
 pub fn train(args: &TrainArgs) -> Result<Outcome> {
-    args.outlets().check()?;
     interrupt::listen();
     match (&args.resume, pipeline::named(args.config.as_deref())) {
         (Some(run), None) if pipeline::is_one(run) => {
@@ -36,6 +35,7 @@ pub fn train(args: &TrainArgs) -> Result<Outcome> {
 }
 
 fn new_run(args: &TrainArgs) -> Result<Outcome> {
+    args.outlets().check()?;
     let devices = devices(args)?;
     let source = shipped::find(args.config.as_deref())?;
     let config = source
@@ -71,6 +71,7 @@ fn refuse_changes(args: &TrainArgs) -> Result<(), ConfigError> {
 }
 
 fn resumed(run: &Path, args: &TrainArgs) -> Result<Outcome> {
+    args.outlets().check()?;
     refuse_changes(args)?;
     let (folder, config, text) = RunFolder::open(run)?;
     let devices = devices(args)?;

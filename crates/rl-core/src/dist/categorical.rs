@@ -17,6 +17,19 @@ use crate::hand_gradient::{constant, with_jacobian};
 /// The log-probabilities are computed once, at first use, and shared by [`log_prob`](Distribution::log_prob),
 /// [`entropy`](Distribution::entropy) and [`kl`](Distribution::kl), whose gradients in z are closed formulas (see each)
 /// instead of a tape through the softmax. They share one tape: differentiate them together, in one backward pass.
+///
+/// ```
+/// use burn::tensor::{Bool, Device, Tensor};
+/// use rl_core::dist::{Categorical, Distribution};
+///
+/// let device = Device::flex();
+/// let allowed = Tensor::<2, Bool>::from_data([[true, true, false]], &device);
+/// let law = Categorical::masked(Tensor::from_data([[0.0, 0.0, 9.0]], &device), allowed);
+/// let entropy: f32 = law.entropy().into_scalar();
+/// assert!((entropy - 2_f32.ln()).abs() < 1e-6); // a coin: the third action is forbidden
+/// let log_prob: f32 = law.log_prob(&Tensor::from_data([1], &device)).into_scalar();
+/// assert!((log_prob + 2_f32.ln()).abs() < 1e-6);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Categorical {
     logits: Tensor<2>,

@@ -13,6 +13,18 @@ use crate::hand_gradient::constant;
 ///
 /// The raw outputs are `z = [μ, log σ]`, `[N, 2D]`. Actions are unbounded; clipping them to the bounds of an action
 /// space is the environment's business, and the log-probability is that of the unclipped action.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use rl_core::dist::{DiagGaussian, Distribution};
+///
+/// let device = Device::flex();
+/// let at = |mean: f32| DiagGaussian::new(Tensor::from_data([[mean]], &device), Tensor::from_data([[0.0]], &device));
+/// let kl: f32 = at(0.0).kl(&at(2.0)).into_scalar();
+/// assert!((kl - 2.0).abs() < 1e-6); // ½·(μ_p − μ_q)² at σ = 1
+/// let entropy: f32 = at(0.0).entropy().into_scalar();
+/// assert!((entropy - 1.418_938_5).abs() < 1e-6); // ½·log 2πe
+/// ```
 #[derive(Clone, Debug)]
 pub struct DiagGaussian {
     mean: Tensor<2>,

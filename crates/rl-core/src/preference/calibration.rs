@@ -16,6 +16,14 @@ pub struct CalibrationBin {
 ///
 /// # Panics
 /// Without bins.
+///
+/// ```
+/// use rl_core::preference::{Ensemble, calibration, expected_calibration_error};
+///
+/// let sure_and_right = calibration(&[9.0, 9.5, 12.0], 10);
+/// assert!(expected_calibration_error(&sure_and_right) < 1e-3);
+/// assert_eq!(Ensemble::Min.combine(&[0.4, -1.0, 0.2]), -1.0);
+/// ```
 pub fn calibration(margins: &[f64], bins: usize) -> Vec<CalibrationBin> {
     assert!(bins > 0, "a curve needs bins");
     let mut curve = vec![CalibrationBin::default(); bins];
