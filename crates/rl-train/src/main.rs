@@ -62,6 +62,11 @@ use rl_envs::preference::DataError;
 use cli::{Flags, Verb};
 use config::error::ConfigError;
 
+/// A heap that keeps what is given back: tensors live for microseconds, and the C library's hands their pages to the
+/// kernel and takes them again, a fault each (docs/performance.md).
+#[global_allocator]
+static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The name that this command was called by: `rl-train`, or what `cargo xtask` says it is.
 fn called() -> String {
     std::env::var("RL_COMMAND").unwrap_or_else(|_| "rl-train".into())
