@@ -64,7 +64,7 @@ pub enum Verb {
     Alone,
     /// Refresh tests/golden from ../shared/vectors, or compare with it
     Golden(Golden),
-    /// Run the benches of the crates, then `rl-train bench ARGS`
+    /// Run the benches of the crates, then `rl-train bench ARGS`; with `lm [TASK]`, language models beside Python's
     #[command(disable_help_flag = true)]
     Bench(Forwarded),
     /// Check the book in docs/, and build it where mdbook is installed
