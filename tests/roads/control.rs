@@ -5,8 +5,9 @@ use rl_envs::token_world::fixed;
 use rl_tests::token_lesson::{Point, TokenLesson};
 
 use crate::{RESPONSES, ppo};
-use rl_algos::KlPlace;
+use rl_algos::{AdvantageNorm, KlPlace};
 use rl_core::kl::KlEstimator;
+use rl_models::Contexts;
 
 const TARGET: f64 = 1.0;
 const STARTS: [f64; 6] = [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
@@ -34,6 +35,37 @@ fn the_proportional_rule_settles_within_five_percent_of_its_target() {
         println!("proportional from β = {beta}: KL {kl:.3} nats, β {last:.3}");
         assert!((kl - TARGET).abs() < 0.05 * TARGET, "from β = {beta}: KL {kl}, target {TARGET}");
     }
+}
+
+/// A slow test: every β₀ in {1e-4 … 10} and every target in the full world, where a table of per-position bigrams has
+/// room for six nats. KL is exact.
+#[test]
+fn from_everywhere_to_every_target() {
+    if std::env::var_os("RL_SLOW").is_none() {
+        println!("skipped: slow (set RL_SLOW=1, or cargo xtask test --slow)");
+        return;
+    }
+    let world = fixed::full();
+    let contexts = Contexts::bigram(world.vocabulary(), world.length());
+    let lesson = TokenLesson { reward: world.gold().into(), contexts, world: world.into() };
+    let mut missed = vec![];
+    for target in [1.0, 2.0, 4.0, 6.0] {
+        for beta in STARTS {
+            let mut config = ppo(0.1, KlPlace::Reward, KlEstimator::K1);
+            config.rollout.kl = KlController::Proportional { beta, target, gain: 0.3, min: 1e-6, max: 1e3 };
+            config.advantage_norm = AdvantageNorm::Rollout;
+            config.optimizer.learning_rate = 0.02.into();
+            let (_, path) = lesson.ppo(&config, 400, 10, 1);
+            assert!(path.iter().all(|point| point.beta.is_finite() && point.kl.is_finite()));
+            let late = &path[path.len() * 2 / 3..];
+            let kl = late.iter().map(|point| point.kl).sum::<f64>() / late.len() as f64;
+            println!("target {target} from β = {beta}: KL {kl:.3} nats, β {:.4}", late[late.len() - 1].beta);
+            if (kl - target).abs() > 0.05 * target {
+                missed.push((target, beta, kl));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "(target, β₀, KL): {missed:?}");
 }
 
 #[test]

@@ -56,6 +56,9 @@ pub struct GuardConfig {
     pub gold_drop: Option<f64>,
     /// Highest share of responses that were cut.
     pub cut_ceiling: Option<f64>,
+    /// Highest KL(π ‖ π_ref) per token, as a share of the reference's entropy of the next token: a policy at half of it
+    /// has given up all but a vanishing part of what the reference could say, even if its entropy rises.
+    pub kl_ceiling: Option<f64>,
     /// KL budget: KL(π ‖ π_ref) in nats per response that a run may spend; over it the run stops, whatever
     /// `on_alarm` says.
     pub kl_budget: Option<f64>,
@@ -74,6 +77,7 @@ impl Default for GuardConfig {
             score_std_floor: Some(0.01),
             gold_drop: Some(0.15),
             cut_ceiling: Some(0.9),
+            kl_ceiling: Some(0.5),
             kl_budget: None,
         }
     }
@@ -100,6 +104,7 @@ impl GuardConfig {
         for (key, bound) in [
             ("guards.score_std_floor", self.score_std_floor),
             ("guards.gold_drop", self.gold_drop),
+            ("guards.kl_ceiling", self.kl_ceiling),
             ("guards.kl_budget", self.kl_budget),
         ] {
             let bound = bound.unwrap_or(1.0);
@@ -207,6 +212,10 @@ impl Guards {
         if let Some(ceiling) = config.cut_ceiling {
             note(now.cut_share > ceiling, Symptom::Cut, now.cut_share, ceiling);
         }
+        if let Some(share) = config.kl_ceiling {
+            let (got, ceiling) = (now.kl_per_token(), share * reference.token_entropy);
+            note(got > ceiling, Symptom::KlCeiling, got, ceiling);
+        }
         if let Some(budget) = config.kl_budget {
             note(now.kl > budget, Symptom::KlBudget, now.kl, budget);
         }
@@ -249,7 +258,12 @@ mod tests {
 
     #[test]
     fn each_symptom_is_seen() {
-        let config = GuardConfig { patience: 1, kl_budget: Some(5.0), ..GuardConfig::default() };
+        let config = GuardConfig {
+            patience: 1,
+            kl_budget: Some(5.0),
+            kl_ceiling: Some(0.2),
+            ..GuardConfig::default()
+        };
         let sick = [
             (Symptom::Entropy, Vitals { token_entropy: 0.3, ..calm() }),
             (Symptom::Distinct, Vitals { distinct_2: 0.3, ..calm() }),
@@ -259,6 +273,7 @@ mod tests {
             (Symptom::ScoreStd, Vitals { score_std: 0.0, ..calm() }),
             (Symptom::Cut, Vitals { cut_share: 0.95, ..calm() }),
             (Symptom::KlBudget, Vitals { kl: 5.1, ..calm() }),
+            (Symptom::KlCeiling, Vitals { kl: 4.5, length: 11.0, token_entropy: 2.5, ..calm() }),
             (Symptom::Hacking, Vitals { score: 1.0, gold: Some(-0.2), ..calm() }),
         ];
         for (symptom, vitals) in sick {
@@ -271,6 +286,22 @@ mod tests {
         }
         let seen = Guards::new(config, calm()).watch(1, &Vitals { score: f64::NAN, ..calm() });
         assert!(seen.iter().any(|alarm| alarm.symptom == Symptom::NonFinite));
+    }
+
+    /// What `rlhf-stories` showed at β = 0, with 150 nats in 48 tokens, and what it shows at its target of 8.
+    #[test]
+    fn a_policy_that_leaves_the_language_with_a_rising_entropy_is_seen_and_one_at_its_target_is_not() {
+        let story = Vitals { token_entropy: 1.41, distinct_2: 0.297, length: 48.0, ..calm() };
+        let gibberish =
+            Vitals { kl: 150.0, token_entropy: 1.78, distinct_2: 0.333, gold: Some(0.9), ..story };
+        let held = Vitals { kl: 8.0, token_entropy: 1.24, distinct_2: 0.266, gold: Some(0.6), ..story };
+        let mut guards = Guards::new(GuardConfig::default(), story);
+        assert!((1..20).all(|update| guards.watch(update, &held).is_empty()) && guards.healthy());
+        let alarms: Vec<Alarm> = (20..30).flat_map(|update| guards.watch(update, &gibberish)).collect();
+        assert_eq!(alarms.len(), 1, "{alarms:?}");
+        let said = alarms[0].to_string();
+        assert!(said.starts_with("KL(π ‖ π_ref) is 3.12 nats per token, above 0.70"), "{said}");
+        assert!(said.contains("since update 20 (now 24). Try: raise β"), "{said}");
     }
 
     #[test]

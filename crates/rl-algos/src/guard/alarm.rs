@@ -26,6 +26,8 @@ pub enum Symptom {
     Hacking,
     /// Responses do not end.
     Cut,
+    /// The policy is far from the reference, token by token.
+    KlCeiling,
     /// The KL budget is spent.
     KlBudget,
 }
@@ -48,6 +50,7 @@ impl Symptom {
             Self::ScoreStd => "score_std",
             Self::Hacking => "hacking",
             Self::Cut => "cut",
+            Self::KlCeiling => "kl_ceiling",
             Self::KlBudget => "kl_budget",
         }
     }
@@ -80,6 +83,10 @@ impl Symptom {
             }
             Self::Cut => {
                 "raise `max_tokens`, or set `rollout.missing_eos` so that not ending costs something"
+            }
+            Self::KlCeiling => {
+                "raise β, or let a controller hold a target (`rollout.kl = { kind = \"proportional\", … }`); read some \
+                 responses: what the reference would hardly say, the reward model has hardly seen"
             }
             Self::KlBudget => {
                 "this is the end that `guards.kl_budget` asked for; a controller with a target below the budget would \
@@ -138,6 +145,9 @@ impl fmt::Display for Alarm {
                 100.0 * got,
                 100.0 * bound
             ),
+            Symptom::KlCeiling => {
+                write!(f, "KL(π ‖ π_ref) is {got:.2} nats per token, above {bound:.2}")
+            }
             Symptom::KlBudget => {
                 write!(f, "KL(π ‖ π_ref) is {got:.2} nats per response, over the budget of {bound:.2}")
             }

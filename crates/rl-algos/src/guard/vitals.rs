@@ -50,6 +50,11 @@ impl Vitals {
         }
     }
 
+    /// KL(π ‖ π_ref), nats per token.
+    pub fn kl_per_token(&self) -> f64 {
+        self.kl / self.length.max(1.0)
+    }
+
     /// Whether every number is one.
     pub fn is_finite(&self) -> bool {
         let Self { kl, token_entropy, distinct_2, repetition, length, cut_share, score, score_std, gold } =

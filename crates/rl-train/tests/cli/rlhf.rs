@@ -60,6 +60,17 @@ fn the_kl_budget_ends_a_run_and_says_so() {
 }
 
 #[test]
+fn a_run_without_a_price_is_told_how_far_it_is_and_a_run_at_its_target_is_not() {
+    let place = Place::new();
+    let free = place.succeeds(
+        "train rlhf-token-world --out free --set total_steps=25600 --set algo.rollout.kl={kind=\"fixed\",beta=0.0}",
+    );
+    assert!(free.contains("nats per token, above") && free.contains("Try: raise β"), "{free}");
+    let held = place.succeeds("train rlhf-token-world --out held --set total_steps=25600");
+    assert!(!held.contains("nats per token, above"), "{held}");
+}
+
+#[test]
 fn a_rollback_makes_a_nat_dearer() {
     let place = Place::new();
     let said = place.succeeds(
