@@ -100,6 +100,16 @@ pub(crate) fn flat<const D: usize>(t: Tensor<D>) -> Tensor<1> {
 ///
 /// # Shapes
 /// `grad: [P]` → (`[P]`, `[1]`)
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use rl_models::flat_params::clip_grad_norm;
+///
+/// let gradient = Tensor::<1>::from_data([3.0, 4.0], &Device::flex());
+/// let (clipped, norm) = clip_grad_norm(gradient, 1.0);
+/// assert_eq!(norm.into_scalar::<f32>(), 5.0);
+/// assert!((clipped.square().sum().into_scalar::<f32>() - 1.0).abs() < 1e-5);
+/// ```
 pub fn clip_grad_norm(grad: Tensor<1>, max_norm: f64) -> (Tensor<1>, Tensor<1>) {
     let norm = grad.clone().square().sum().sqrt();
     let scale = (norm.clone() + 1e-6).recip().mul_scalar(max_norm).clamp_max(1.0);

@@ -20,6 +20,17 @@ pub trait Head: Module + ModuleDisplay {
 }
 
 /// Discrete actions: the outputs are logits, `π(a) = softmax(z/T)_a`. No parameters of its own.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use rl_core::dist::Distribution;
+/// use rl_models::{CategoricalHead, Head};
+///
+/// let z = || Tensor::<2>::from_data([[2.0, 0.0]], &Device::flex());
+/// let (cold, hot) = (CategoricalHead::new(2).with_temperature(0.5), CategoricalHead::new(2));
+/// let entropy = |head: &CategoricalHead| head.law(z()).entropy().into_scalar::<f32>();
+/// assert!(entropy(&cold) < entropy(&hot));
+/// ```
 #[derive(Module, Debug)]
 pub struct CategoricalHead {
     actions: usize,

@@ -15,6 +15,18 @@ use crate::traits::ActorCritic;
 ///
 /// As an [`ActorCritic`] its policy is Boltzmann's, `π(a|s) ∝ exp Q(s, a)`, whose mode is the greedy action, and its
 /// value is that of the greedy action.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use rand::SeedableRng;
+/// use rl_models::{MlpConfig, QNetwork};
+///
+/// let (device, mut rng) = (Device::flex(), rand_chacha::ChaCha8Rng::seed_from_u64(1));
+/// let q = QNetwork::new(&MlpConfig::default(), 4, 2, &mut rng, &device);
+/// let obs = Tensor::ones([3, 4], &device);
+/// let gradient = q.values_gradient(&obs, &mut rng, |values| values.square().mean());
+/// assert_eq!((q.values(&obs).dims(), gradient.dims()), ([3, 2], [rl_models::flat_params::count(&q)]));
+/// ```
 #[derive(Module, Debug)]
 pub struct QNetwork {
     /// From the observation to the action values.

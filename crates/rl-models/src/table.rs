@@ -26,6 +26,15 @@ enum Past {
 }
 
 /// Which pasts a table tells apart, and their numbers.
+///
+/// ```
+/// use rl_models::Contexts;
+///
+/// assert_eq!(Contexts::bigram(8, 6).count(), 6 * 9);
+/// let prefixes = Contexts::prefix(4, 4);
+/// assert_eq!(prefixes.count(), 1 + 4 + 16 + 64);
+/// assert_eq!(prefixes.past(prefixes.of(&[3, 1])), [3, 1]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contexts {
     past: Past,

@@ -10,6 +10,17 @@ use crate::traits::Rows;
 /// A [`Policy`](crate::Policy) over `Tokens` answers with `N = R·L` laws `[R·L, V]`: decision
 /// `r·L + t` is the choice of `ids[r, P + t]`, seen from the tokens before it. Padding is never
 /// seen, and the laws of padded decisions are finite but mean nothing: mask them.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use rl_models::Tokens;
+///
+/// let (short, long): (&[u32], &[u32]) = (&[5], &[6, 7, 8]);
+/// let batch = Tokens::new(&[(short, &[9, 2]), (long, &[2])], 0, &Device::flex());
+/// assert_eq!((batch.prompt, batch.response()), (3, 2));
+/// let ids: Vec<i32> = batch.ids.into_data().iter::<i32>().collect();
+/// assert_eq!(ids, [0, 0, 5, 9, 2, 6, 7, 8, 2, 0]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tokens {
     /// Token numbers `[R, S]`; any valid number where `real` is false.

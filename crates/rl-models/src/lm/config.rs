@@ -100,6 +100,15 @@ impl LmConfig {
     ///
     /// # Errors
     /// Names the key that is missing, of another kind, out of range, or asks for something this crate does not do.
+    ///
+    /// ```
+    /// use rl_models::lm::LmConfig;
+    ///
+    /// let refused = LmConfig::parse(r#"{"model_type": "mamba"}"#).unwrap_err().to_string();
+    /// assert!(refused.contains("model_type") && refused.contains("llama, qwen2 or gpt2"), "{refused}");
+    /// let config = LmConfig::llama(512, 256, 4, 4, 4);
+    /// assert_eq!(LmConfig::parse(&config.to_json()).unwrap(), config);
+    /// ```
     pub fn parse(text: &str) -> Result<Self, HfError> {
         let json: Value = serde_json::from_str(text).map_err(|e| HfError::Config(e.to_string()))?;
         let file = ConfigFile(&json);

@@ -51,6 +51,24 @@ pub struct Generated {
 /// # Panics
 /// Unless there is one generator per prompt and one token in every prompt, and prompt and response fit into the
 /// model's sight.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use rand::SeedableRng;
+/// use rand_chacha::ChaCha8Rng;
+/// use rl_models::lm::{Generation, LmConfig, Transformer, generate};
+///
+/// let device = Device::flex();
+/// let mut rng = ChaCha8Rng::seed_from_u64(1);
+/// let model = Transformer::new(LmConfig::llama(32, 16, 1, 2, 1), &mut rng, &device);
+/// let how = Generation { temperature: 0.7, top_p: Some(0.9), max_tokens: 8, stop: vec![2], ..Generation::default() };
+/// let draw = |prompts: &[&[u32]]| {
+///     let mut rngs: Vec<_> = (0..prompts.len() as u64).map(ChaCha8Rng::seed_from_u64).collect();
+///     generate(&model, prompts, &mut rngs, &how, |_row, _token| {})
+/// };
+/// // A response does not depend on what is written beside it.
+/// assert_eq!(draw(&[&[1, 5, 6]])[0].tokens, draw(&[&[1, 5, 6], &[1, 9]])[0].tokens);
+/// ```
 pub fn generate(
     model: &Transformer,
     prompts: &[&[u32]],

@@ -10,6 +10,22 @@ use crate::flat_params::autodiff_gradient;
 use crate::tokens::Tokens;
 
 /// `r_φ(x, y) = w·h_φ(last token)`, indifferent to padding on either side.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use rand::SeedableRng;
+/// use rand_chacha::ChaCha8Rng;
+/// use rl_models::lm::{LmConfig, RewardModel, Transformer};
+///
+/// let device = Device::flex();
+/// let mut rng = ChaCha8Rng::seed_from_u64(1);
+/// let model = Transformer::new(LmConfig::llama(32, 16, 1, 2, 1), &mut rng, &device);
+/// let judge = RewardModel::with_random_head(model, &mut rng);
+/// let answers: [(&[u32], &[u32]); 3] = [(&[1, 5], &[7, 2]), (&[1, 5], &[8]), (&[1], &[9, 9, 9])];
+/// let judge = judge.clone().normalised_on(&judge.scores(&answers, 2));
+/// let mean = judge.scores(&answers, 3).iter().sum::<f64>() / 3.0;
+/// assert!(mean.abs() < 1e-5);
+/// ```
 #[derive(Module, Debug)]
 pub struct RewardModel {
     /// Prompt and answer to states.

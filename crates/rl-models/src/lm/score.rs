@@ -31,6 +31,22 @@ impl TokenScores {
 ///
 /// # Panics
 /// If `decisions` is 0, or the prompts are empty.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use rand::SeedableRng;
+/// use rand_chacha::ChaCha8Rng;
+/// use rl_models::Tokens;
+/// use rl_models::lm::{LmConfig, Transformer, score};
+///
+/// let device = Device::flex();
+/// let mut rng = ChaCha8Rng::seed_from_u64(1);
+/// let model = Transformer::new(LmConfig::llama(32, 16, 1, 2, 1), &mut rng, &device);
+/// let tokens = Tokens::new(&[(&[1, 5], &[7, 2])], 0, &device);
+/// let two_at_once = score(&model, &tokens, 2).sequence_log_prob(&tokens).into_scalar::<f32>();
+/// let one_by_one = score(&model, &tokens, 1).sequence_log_prob(&tokens).into_scalar::<f32>();
+/// assert!(two_at_once < 0.0 && (two_at_once - one_by_one).abs() < 1e-5);
+/// ```
 pub fn score(model: &Transformer, tokens: &Tokens, decisions: usize) -> TokenScores {
     assert!(decisions > 0, "scoring no decision at a time");
     let (states, actions) = (model.decision_states(tokens), tokens.actions());

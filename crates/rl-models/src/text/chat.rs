@@ -28,6 +28,19 @@ pub struct Message {
 }
 
 /// A model's own way to write conversations down.
+///
+/// ```
+/// use rl_models::text::{ChatTemplate, Message, Prompt};
+///
+/// let template = ChatTemplate::new(
+///     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
+/// );
+/// let said = [Message { role: "user".into(), content: "Once?".into() }];
+/// assert_eq!(template.render(&said, Prompt::Open).unwrap(), "<user>Once?<assistant>");
+/// // A template that never ends is stopped.
+/// let endless = ChatTemplate::new("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}");
+/// assert!(endless.render(&said, Prompt::Closed).is_err());
+/// ```
 #[derive(Debug, Clone)]
 pub struct ChatTemplate {
     source: String,

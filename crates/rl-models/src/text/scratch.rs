@@ -37,6 +37,15 @@ const WORD: &str = " ?[\\p{L}']+|[^\\p{L}]";
 
 impl TextTokenizer {
     /// A tokenizer of these units. Characters and words are those of `texts`; others become `<unk>`.
+    ///
+    /// ```
+    /// use rl_models::text::{Specials, TextTokenizer, Units};
+    ///
+    /// let tokenizer = TextTokenizer::from_scratch(Units::Words, ["Lily saw a dog."].into_iter());
+    /// let ids = tokenizer.encode("a dog saw Lily.").unwrap();
+    /// assert_eq!(ids.len(), 5);
+    /// assert!(tokenizer.decode(&ids, Specials::Hidden).unwrap().contains(" dog"));
+    /// ```
     pub fn from_scratch<'a>(units: Units, texts: impl Iterator<Item = &'a str>) -> Self {
         let mut json = json!({
             "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
