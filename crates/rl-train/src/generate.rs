@@ -24,6 +24,12 @@ pub struct GenerateArgs {
     /// Tokens at most
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub max_tokens: usize,
+    /// No end before this many tokens
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub min_tokens: usize,
+    /// End at this token too: its spelling in the vocabulary, or its number; may be given several times
+    #[arg(long, value_name = "TOKEN")]
+    pub stop: Vec<String>,
     /// Divides the logits; 0 takes the likeliest token each time
     #[arg(long, value_name = "T", default_value_t = 1.0, value_parser = warmth, allow_negative_numbers = true)]
     pub temperature: f64,
@@ -51,10 +57,20 @@ fn share(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "it must be in (0, 1]".to_owned())
 }
 
+/// The number of the token that `--stop` means.
+fn stop(word: &str, tokenizer: &TextTokenizer, vocabulary: usize) -> Result<u32> {
+    let number = || word.parse().ok().filter(|token: &u32| (*token as usize) < vocabulary);
+    tokenizer.token(word).or_else(number).with_context(|| {
+        format!(
+            "`--stop {word}` is no token of this model; give one as it stands in tokenizer.json, or a number below {vocabulary}"
+        )
+    })
+}
+
 /// Writes the prompt and what the model says after it, as it says it.
 ///
 /// # Errors
-/// If the folder holds no model, or the prompt is longer than the model can look back on.
+/// If the folder holds no model, a stop is no token of it, or prompt and least length are more than it can look back on.
 pub fn generate(args: &GenerateArgs) -> Result<Outcome> {
     let device = device::choose(&args.device)?;
     let in_folder = || format!("no model in `{}`", args.model.display());
@@ -74,13 +90,20 @@ pub fn generate(args: &GenerateArgs) -> Result<Outcome> {
         prompt.len()
     );
 
+    let max_tokens = args.max_tokens.min(sight - prompt.len());
+    ensure!(
+        args.min_tokens <= max_tokens,
+        "`--min-tokens` is {}, but at most {max_tokens} tokens are written here (`--max-tokens`, and {sight} with the prompt)",
+        args.min_tokens
+    );
+    let stops = args.stop.iter().map(|word| stop(word, &tokenizer, config.vocabulary));
     let how = Generation {
         temperature: args.temperature,
         top_k: args.top_k.map(|k| k as usize),
         top_p: args.top_p,
-        max_tokens: args.max_tokens.min(sight - prompt.len()),
-        stop: config.eos.clone(),
-        ..Generation::default()
+        min_tokens: args.min_tokens,
+        max_tokens,
+        stop: config.eos.iter().copied().map(Ok).chain(stops).collect::<Result<_>>()?,
     };
     let mut tokens = prompt.clone();
     let mut printed = 0;

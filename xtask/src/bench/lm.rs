@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::{cargo, root};
+use crate::{cargo, root, train};
 
 /// Where `shared/bench/python` lies.
 const SCRIPTS: &str = "RL_BENCH_SCRIPTS";
@@ -66,7 +66,9 @@ pub fn run(task: Option<&str>) -> Result<ExitCode> {
         }
         let (mut us, mut them) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            us.push(figure(cargo("bench").args(["--workspace", "--bench", "lm", "--", ours, steps]))?);
+            let mut command = cargo("bench");
+            train::keep_heap(&mut command);
+            us.push(figure(command.args(["--workspace", "--bench", "lm", "--", ours, steps]))?);
             let python = env::var_os("RL_PYTHON").unwrap_or_else(|| "python3".into());
             let results = env::temp_dir().join("rl_bench_results.jsonl");
             let mut command = Command::new(python);

@@ -29,6 +29,20 @@ fn a_story_is_told_and_told_again_from_the_same_seed() {
     assert_eq!(tell("--seed 3"), tell("--seed 3"));
     assert_ne!(tell("--seed 3"), tell("--seed 4"));
     assert_eq!(tell("--top-k 1 --device ndarray"), greedy);
+    // An end of one's own, by spelling and by number, and a least length that keeps it away.
+    let comma = tell("--temperature 0 --stop ,");
+    assert_eq!(comma.trim_end(), "Once upon a time,");
+    assert_ne!(tell("--temperature 0 --stop , --min-tokens 5"), comma);
+    let fails = |options: &str| {
+        let mut command = place.command(&format!("generate --max-tokens 20 {options}"));
+        let out = command.arg(&model).args(["--prompt", "Once upon a time"]).output().unwrap();
+        assert_eq!(out.status.code(), Some(1));
+        text(&out.stderr)
+    };
+    let error = fails("--stop 512");
+    assert!(error.contains("--stop 512") && error.contains("below 512"), "{error}");
+    let error = fails("--min-tokens 21");
+    assert!(error.contains("`--min-tokens` is 21") && error.contains("at most 20 tokens"), "{error}");
 }
 
 #[test]
