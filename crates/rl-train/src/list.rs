@@ -6,10 +6,11 @@ use crate::Outcome;
 use crate::config::ALGORITHMS;
 use crate::config::shipped::{CONFIGS, about};
 use crate::device::DEVICES;
+use crate::pipeline::PIPELINES;
 use crate::study::STUDIES;
 use crate::world::{TaskKind, World};
 
-/// Prints algorithms, environments, devices, configs and studies.
+/// Prints algorithms, environments, devices, configs, pipelines and studies.
 ///
 /// # Errors
 /// None.
@@ -41,6 +42,10 @@ pub fn list() -> Result<Outcome> {
     say!("\nconfigs ({} train NAME); the first is the default", crate::called());
     for (name, text) in CONFIGS {
         say!("  {name:<28}{}", about(text));
+    }
+    say!("\npipelines ({} train NAME), without a download", crate::called());
+    for (name, _, what) in PIPELINES {
+        say!("  {name:<28}{what}");
     }
     say!("\nstudies ({} study NAME)", crate::called());
     for study in STUDIES {

@@ -40,13 +40,15 @@ pub struct Plan {
     set: Vec<String>,
 }
 
-/// The size that a config's name asks for: `rlhf`, or `rlhf-tiny`, which takes seconds and proves nothing.
+/// Names that `train` takes beside those of configs, the size that each asks for, and what each does.
+pub const PIPELINES: [(&str, Size, &str); 2] = [
+    ("rlhf", Size::Full, "language model, preferences, reward model, PPO and DPO, one table; minutes"),
+    ("rlhf-tiny", Size::Tiny, "the same in seconds, which shows that it works and proves nothing"),
+];
+
+/// The size that a config's name asks for.
 pub fn named(config: Option<&str>) -> Option<Size> {
-    match config? {
-        "rlhf" => Some(Size::Full),
-        "rlhf-tiny" => Some(Size::Tiny),
-        _ => None,
-    }
+    PIPELINES.iter().find(|(name, ..)| Some(*name) == config).map(|(_, size, _)| *size)
 }
 
 /// Whether `run` is a folder of this kind.

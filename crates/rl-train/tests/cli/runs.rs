@@ -177,6 +177,7 @@ fn list_names_everything_that_can_be_asked_for() {
         "--features cuda",
         "ppo-cart-pole ",
         "CleanRL",
+        "rlhf-tiny ",
     ] {
         assert!(said.contains(words), "{words} is not in {said}");
     }
