@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
 
@@ -18,25 +18,9 @@ pub fn run(verb: &str, args: &[OsString]) -> Result<ExitCode> {
     if !reads && let Some(feature) = device(args, &root())?.and_then(Device::feature) {
         command.args(["--features", feature]);
     }
-    keep_heap(&mut command);
     // Whatever rl-train advises to do next is said in the words that were used.
     command.env("RL_COMMAND", "cargo xtask").arg("--").arg(verb).args(args);
     become_command(command)
-}
-
-/// Lets glibc keep freed memory: large tensors otherwise go back to the system and come again at every operation.
-pub fn keep_heap(command: &mut Command) {
-    let kept = [
-        ("MALLOC_MMAP_THRESHOLD_", "1073741824"),
-        ("MALLOC_TRIM_THRESHOLD_", "2147483648"),
-        ("MALLOC_TOP_PAD_", "67108864"),
-    ];
-    for (name, bytes) in kept {
-        // What the user set stays.
-        if std::env::var_os(name).is_none() {
-            command.env(name, bytes);
-        }
-    }
 }
 
 /// The device these arguments ask for: `--device`, else `--set device=`, else the `device` key of the run file.

@@ -17,6 +17,10 @@ use rl_models::{ActorCritic, Policy, Response, Sampling, Tokens};
 const PAD: u32 = 0;
 const TASKS: [&str; 5] = ["generate", "train", "dpo", "reward", "rlhf"];
 
+/// The command's heap.
+#[global_allocator]
+static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A step of a task, to be called again and again.
 type Step = Box<dyn FnMut(&mut ChaCha8Rng)>;
 

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::{cargo, root, train};
+use crate::{cargo, root};
 
 /// Where `shared/bench/python` lies.
 const SCRIPTS: &str = "RL_BENCH_SCRIPTS";
@@ -66,9 +66,7 @@ pub fn run(task: Option<&str>) -> Result<ExitCode> {
         }
         let (mut us, mut them) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let mut command = cargo("bench");
-            train::keep_heap(&mut command);
-            us.push(figure(command.args(["--workspace", "--bench", "lm", "--", ours, steps]))?);
+            us.push(figure(cargo("bench").args(["--workspace", "--bench", "lm", "--", ours, steps]))?);
             let python = env::var_os("RL_PYTHON").unwrap_or_else(|| "python3".into());
             let results = env::temp_dir().join("rl_bench_results.jsonl");
             let mut command = Command::new(python);
