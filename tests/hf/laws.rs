@@ -2,43 +2,14 @@
 
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use proptest::prelude::*;
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rl_core::dist::Distribution;
 use rl_models::flat_params::{flatten, unflatten};
-use rl_models::lm::{
-    Architecture, FloatFormat, Generation, LmConfig, Positions, Transformer, generate, score,
-};
+use rl_models::lm::{FloatFormat, Generation, LmConfig, Transformer, generate, score};
 use rl_models::{Policy, Tokens};
 use rl_tests::numbers;
-
-const V: usize = 17;
-
-/// One small shape of each family.
-fn shapes() -> [LmConfig; 3] {
-    let llama = LmConfig { max_positions: 32, ..LmConfig::llama(V, 16, 2, 4, 2) };
-    let qwen = LmConfig { architecture: Architecture::Qwen2, qkv_bias: true, tied: false, ..llama.clone() };
-    let gpt = LmConfig {
-        architecture: Architecture::Gpt2,
-        positions: Positions::Learned,
-        kv_heads: 4,
-        qkv_bias: true,
-        out_bias: true,
-        mlp_bias: true,
-        ..llama.clone()
-    };
-    [llama, qwen, gpt]
-}
-
-/// A model whose every parameter is random, large enough that attention matters.
-fn model(config: &LmConfig, seed: u64) -> Transformer {
-    let device = Device::flex();
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let model = Transformer::new(config.clone(), &mut rng, &device);
-    let theta: Vec<f32> = (0..flatten(&model).dims()[0]).map(|_| rng.random_range(-0.5..0.5)).collect();
-    let n = theta.len();
-    unflatten(model, &Tensor::from_data(TensorData::new(theta, [n]), &device))
-}
+use rl_tests::small_models::{V, model, shapes};
 
 fn any_model() -> impl Strategy<Value = Transformer> {
     (0..3usize, any::<u64>()).prop_map(|(shape, seed)| model(&shapes()[shape], seed))

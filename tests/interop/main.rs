@@ -7,14 +7,12 @@ use std::path::Path;
 use std::process::Command;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use rl_models::flat_params::{flatten, unflatten};
-use rl_models::lm::{Architecture, FloatFormat, LmConfig, Positions, Transformer};
+use rl_models::flat_params::flatten;
+use rl_models::lm::{FloatFormat, Transformer};
 use rl_tests::numbers;
+use rl_tests::small_models::{V, model, shapes};
 use serde_json::Value;
 
-const V: usize = 17;
 const IDS: [[i64; 6]; 2] = [[1, 5, 16, 0, 3, 3], [7, 2, 9, 11, 4, 8]];
 
 /// A Python with transformers. One that `RL_PYTHON` names must have it.
@@ -28,32 +26,6 @@ fn python() -> Option<OsString> {
     assert!(named.is_none(), "RL_PYTHON is {python:?}, which cannot import torch and transformers");
     println!("skipped: no Python with torch and transformers; set RL_PYTHON to one");
     None
-}
-
-/// One small shape of each family, with tied and untied heads and grouped queries.
-fn shapes() -> [(&'static str, LmConfig); 3] {
-    let llama = LmConfig { max_positions: 32, ..LmConfig::llama(V, 16, 2, 4, 2) };
-    let qwen = LmConfig { architecture: Architecture::Qwen2, qkv_bias: true, tied: false, ..llama.clone() };
-    let gpt = LmConfig {
-        architecture: Architecture::Gpt2,
-        positions: Positions::Learned,
-        kv_heads: 4,
-        qkv_bias: true,
-        out_bias: true,
-        mlp_bias: true,
-        ..llama.clone()
-    };
-    [("llama", llama), ("qwen2", qwen), ("gpt2", gpt)]
-}
-
-/// A model whose every parameter is random, biases and norms too.
-fn model(config: LmConfig) -> Transformer {
-    let device = Device::flex();
-    let mut rng = ChaCha8Rng::seed_from_u64(7);
-    let model = Transformer::new(config, &mut rng, &device);
-    let theta: Vec<f32> = (0..flatten(&model).dims()[0]).map(|_| rng.random_range(-0.5..0.5)).collect();
-    let n = theta.len();
-    unflatten(model, &Tensor::from_data(TensorData::new(theta, [n]), &device))
 }
 
 fn logits(model: &Transformer) -> Vec<f64> {
@@ -77,8 +49,8 @@ fn transformers_reads_what_we_write_and_we_read_its_shards() {
     let formats =
         [("float32", FloatFormat::F32), ("float16", FloatFormat::F16), ("bfloat16", FloatFormat::Bf16)];
     let mut written = Vec::new();
-    for (family, config) in shapes() {
-        let model = model(config);
+    for (family, config) in ["llama", "qwen2", "gpt2"].into_iter().zip(shapes()) {
+        let model = model(&config, 7);
         for (dtype, format) in formats {
             let folder = root.path().join(format!("{family}-{dtype}"));
             model.save(&folder, format).expect("the folder can be written");

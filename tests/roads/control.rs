@@ -4,7 +4,7 @@ use rl_core::kl_control::KlController;
 use rl_envs::token_world::fixed;
 use rl_tests::token_lesson::{Point, TokenLesson};
 
-use crate::{RESPONSES, ppo};
+use crate::{RESPONSES, ppo, slow};
 use rl_algos::{AdvantageNorm, KlPlace};
 use rl_core::kl::KlEstimator;
 use rl_models::Contexts;
@@ -61,14 +61,6 @@ fn missed(starts: &[f64], updates: u64) -> Vec<(f64, f64, f64)> {
         }
     }
     missed
-}
-
-fn slow() -> bool {
-    let slow = std::env::var_os("RL_SLOW").is_some();
-    if !slow {
-        println!("skipped: slow (set RL_SLOW=1, or cargo xtask test --slow)");
-    }
-    slow
 }
 
 #[test]

@@ -39,8 +39,7 @@ fn best_gold(path: &[Point]) -> f64 {
 
 #[test]
 fn uncontrolled_ppo_cheats_and_controlled_ppo_does_not() {
-    if std::env::var_os("RL_SLOW").is_none() {
-        println!("skipped: slow (set RL_SLOW=1, or cargo xtask test --slow)");
+    if !crate::slow() {
         return;
     }
     for seed in 1..=10 {

@@ -24,6 +24,15 @@ const SEEDS: [u64; 3] = [1, 2, 3];
 const UPDATES: u64 = 200;
 const RESPONSES: usize = 256;
 
+/// Whether slow tests run; says that one does not.
+fn slow() -> bool {
+    let slow = std::env::var_os("RL_SLOW").is_some();
+    if !slow {
+        println!("skipped: slow (set RL_SLOW=1, or cargo xtask test --slow)");
+    }
+    slow
+}
+
 /// The step size falls to zero, so that the policy comes to rest.
 fn falling(from: f64) -> Schedule {
     Schedule::Cosine { from, to: 0.0 }

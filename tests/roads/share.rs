@@ -15,8 +15,7 @@ use crate::ppo;
 
 #[test]
 fn every_method_reaches_four_fifths_of_the_frontier_and_none_passes_it() {
-    if std::env::var_os("RL_SLOW").is_none() {
-        println!("skipped: slow (set RL_SLOW=1, or cargo xtask test --slow)");
+    if !crate::slow() {
         return;
     }
     let world = fixed::full();

@@ -1,6 +1,7 @@
 //! What the suites of this package share: the devices under test, tensors in double precision, and a gradient checker.
 
 pub mod fuzz;
+pub mod small_models;
 pub mod token_lesson;
 pub mod token_world_vectors;
 

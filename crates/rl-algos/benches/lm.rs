@@ -136,7 +136,7 @@ fn measure(task: &str, steps: u32) {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     let kib: f64 = peak.trim().trim_end_matches(" kB").parse().unwrap_or(f64::NAN);
-    println!(r#"{{"task": "{task}", "cpu_ms_med": {ms:.1}, "peak_rss_mb": {:.1}}}"#, kib / 1024.0);
+    println!(r#"{{"task": "{task}", "cpu_ms": {ms:.1}, "peak_rss_mb": {:.1}}}"#, kib / 1024.0);
 }
 
 fn main() {
